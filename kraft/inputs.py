@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.base.extras import extra_module
 from kraft_native.batch.records import Record
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -70,8 +71,7 @@ def column(values: Any) -> Any:
     is_pandas = type(values).__module__.partition(".")[0] == "pandas"
     if not (is_pandas or isinstance(values, list) or hasattr(values, "__arrow_c_stream__")):
         return values
-    import pyarrow as pa
-
+    pa = extra_module("pyarrow", "arrow")
     try:
         found = pa.array(values, from_pandas=is_pandas) if is_pandas or isinstance(values, list) else \
             pa.chunked_array(values)

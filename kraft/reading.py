@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from kraft_native.base.errors import InvalidArgumentError, OffsetOutOfRangeError
+from kraft_native.base.extras import extra_module
 from kraft_native.batch.batch import Batch, walk
 from kraft_native.batch.records import Record
 from kraft_native.batch.records import records as records_in
@@ -143,8 +144,7 @@ class Reading:
 
         `columns` is a selection of offset, timestamp, timestamp_type, leader_epoch, key, value, headers.
         """
-        import pyarrow as pa
-
+        arrow = extra_module("pyarrow", "arrow")
         reader = ColumnReader(columns, check_crc=False)
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
             aborted = _aborted_in(self, offset, piece, isolation)
@@ -152,7 +152,7 @@ class Reading:
             while position < len(piece) and offset < limit:
                 found = reader.read(piece, position=position, start_offset=offset, end_offset=limit, aborted=aborted)
                 if len(found):
-                    yield pa.record_batch(found)
+                    yield arrow.record_batch(found)
                 if (found.next_position, found.next_offset) == (position, offset):
                     break  # the limit lies in a gap that compaction left
                 position, offset = found.next_position, found.next_offset

@@ -44,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
+    os.environ["KRAFT_CONTEXT"] = ""        # no named cluster of the account that runs the tests
     # Background jobs of a shell ignore Ctrl-C, and so would every process that the tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

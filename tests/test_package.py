@@ -83,9 +83,10 @@ def locked(name: str) -> set[str]:
 def test_dependencies_have_lower_bounds_and_the_locks_have_them_all() -> None:
     for requirement in declared_requirements():
         assert ">=" in requirement, f"{requirement} has no lower bound"
-    base, spark = locked(lock.LOCK), locked(lock.SPARK_LOCK)
-    assert not base & spark
-    for requirements, names in ((lock.requirements(), base), (lock.spark_requirements(), base | spark)):
+    base, spark, release = locked(lock.LOCK), locked(lock.SPARK_LOCK), locked(lock.RELEASE_LOCK)
+    assert not base & (spark | release)
+    for requirements, names in ((lock.requirements(), base), (lock.spark_requirements(), base | spark),
+                                (lock.requirements_of(lock.RELEASE_ONLY), base | release)):
         for requirement in requirements:
             name = re.split(r"[>\[]", requirement)[0].lower()
             assert name in names, f"{name} is not locked: run `make lock`"

@@ -2,8 +2,8 @@
 
 The newest release of each dependency that `pyproject.toml` allows, with the SHA-256 of each file of that release: pip
 refuses any other file (`--require-hashes`). No index is named, so a lock fits every index that serves the same files,
-every supported Python and both kinds of processors. What only `make test-spark` or `make docs` needs has a lock of its
-own, which adds to the first one and changes nothing of it.
+every supported Python and both kinds of processors. What only `make test-spark`, `make docs` or `make wheel` needs has
+a lock of its own, which adds to the first one and changes nothing of it.
 
     python tools/lock.py                write all locks
 
@@ -13,6 +13,7 @@ own, which adds to the first one and changes nothing of it.
 """
 
 import argparse
+import importlib.metadata
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import tomllib
 import venv
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,10 +29,13 @@ PROJECT = ROOT / "pyproject.toml"
 LOCK = "requirements.lock"
 SPARK_LOCK = "requirements-spark.lock"
 DOCS_LOCK = "requirements-docs.lock"
-LOCKS = (LOCK, SPARK_LOCK, DOCS_LOCK)
-# Extras with large libraries of their own, which only `make test-spark` installs; the generator of the site.
+RELEASE_LOCK = "requirements-release.lock"
+LOCKS = (LOCK, SPARK_LOCK, DOCS_LOCK, RELEASE_LOCK)
+# Extras with large libraries of their own, which only `make test-spark` installs; the generator of the site; the tools
+# that check and describe a wheel.
 SPARK_ONLY = ("delta", "iceberg")
 DOCS_ONLY = ("docs",)
+RELEASE_ONLY = ("release",)
 PYTHON_MIN = "3.11"
 RESOLVER = "uv>=0.9"
 NOT_LINUX = re.compile(r"sys_platform == '(?!linux')")
@@ -44,20 +49,19 @@ def requirements() -> list[str]:
     declared = tomllib.loads(PROJECT.read_text())
     wanted = [*declared["build-system"]["requires"], *declared["project"]["dependencies"]]
     for name, extra in declared["project"]["optional-dependencies"].items():
-        wanted += extra if name not in (*SPARK_ONLY, *DOCS_ONLY) else []
+        wanted += extra if name not in (*SPARK_ONLY, *DOCS_ONLY, *RELEASE_ONLY) else []
     return wanted
 
 
-def docs_requirements() -> list[str]:
-    """Requirements of `make docs`."""
+def requirements_of(names: tuple[str, ...]) -> list[str]:
+    """Requirements of these extras."""
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
-    return [requirement for name in DOCS_ONLY for requirement in extras[name]]
+    return [requirement for name in names for requirement in extras[name]]
 
 
 def spark_requirements() -> list[str]:
     """Requirements that the tests of Spark add: the lakes, and Spark's declarative pipelines."""
-    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
-    return ["pyspark[pipelines]", *(requirement for name in SPARK_ONLY for requirement in extras[name])]
+    return ["pyspark[pipelines]", *requirements_of(SPARK_ONLY)]
 
 
 def parse(text: str) -> Entries:
@@ -93,6 +97,22 @@ def write(name: str, what: str, entries: Entries) -> None:
     (ROOT / name).write_text(head + "\n".join(entries.values()) + "\n")
 
 
+def closure(requirements: Iterable[str]) -> set[str]:
+    """Names of the required packages and, recursively, of their requirements, as far as this environment has them."""
+    found: set[str] = set()
+    left = list(requirements)
+    while left:
+        requirement = left.pop()
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+        if name not in found and "extra ==" not in requirement:
+            try:
+                left += importlib.metadata.requires(name) or ()
+            except importlib.metadata.PackageNotFoundError:     # of another platform or Python
+                continue
+            found.add(name)
+    return found
+
+
 def build_requirements() -> Entries:
     """The part of the lock that `pyproject.toml` names as the build's."""
     entries = parse((ROOT / LOCK).read_text())
@@ -102,7 +122,8 @@ def build_requirements() -> Entries:
 
 
 def write_locks(keep: bool) -> None:
-    kept = [pin for name in LOCKS for pin in pins(parse((ROOT / name).read_text()))] if keep else []
+    kept = [pin for name in LOCKS if keep and (ROOT / name).exists()
+            for pin in pins(parse((ROOT / name).read_text()))]
     with tempfile.TemporaryDirectory() as directory:
         venv.create(directory, with_pip=True)
         subprocess.run([f"{directory}/bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet",
@@ -110,12 +131,15 @@ def write_locks(keep: bool) -> None:
         resolver = Path(directory, "bin", "uv")
         base = resolve(resolver, requirements(), kept)
         whole = resolve(resolver, [*requirements(), *spark_requirements()], [*pins(base), *kept])
-        site = resolve(resolver, [*requirements(), *docs_requirements()], [*pins(base), *kept])
+        site = resolve(resolver, [*requirements(), *requirements_of(DOCS_ONLY)], [*pins(base), *kept])
+        release = resolve(resolver, [*requirements(), *requirements_of(RELEASE_ONLY)], [*pins(base), *kept])
     write(LOCK, "pyproject.toml requires", base)
     write(SPARK_LOCK, "`make test-spark` adds to requirements.lock",
           {name: entry for name, entry in whole.items() if name not in base})
     write(DOCS_LOCK, "`make docs` adds to requirements.lock",
           {name: entry for name, entry in site.items() if name not in base})
+    write(RELEASE_LOCK, "`make wheel` and `make sbom` add to requirements.lock",
+          {name: entry for name, entry in release.items() if name not in base})
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kraft.cli.client_config import bootstrap_options
+from kraft.cli.client_config import bootstrap_options, implied_servers
 from kraft.cli.command import kraft
 from kraft.cli.moments import time_ms, time_text
 from kraft.cli.number_types import IntRange
@@ -55,7 +55,7 @@ def _events(opened: ExitStack, files: tuple[Path, ...], bootstrap: str | None, t
     from kraft.cli.audit_source import file_sources, followed, merged, topic_sources
 
     sources = (file_sources(opened, files) if files
-               else topic_sources(opened, bootstrap or ADDRESS_DEFAULT, timeout, wanted.since_ms))
+               else topic_sources(opened, bootstrap or implied_servers(ADDRESS_DEFAULT), timeout, wanted.since_ms))
     yield from followed(sources) if follow else merged(sources)
     if unreadable := sum(each.unreadable for each in sources):
         click.echo(f"kraft: {count_of(unreadable, 'line')} cannot be read as events", err=True)

@@ -27,16 +27,19 @@ COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 
 # The extra of the package that installs a module which only some commands need.
 EXTRA_WITH: Final = {
-    "boto3": "backup", "botocore": "backup", "fastavro": "pipeline", "google": "pipeline", "jinja2": "console",
-    "matplotlib": "bench", "pandas": "pipeline", "pyarrow": "pipeline", "pyspark": "spark", "starlette": "console",
-    "uvicorn": "console",
+    "boto3": "backup", "botocore": "backup", "confluent_kafka": "node", "cryptography": "node", "fastavro": "pipeline",
+    "google": "pipeline", "hdrh": "node", "jinja2": "console", "jwt": "node", "matplotlib": "bench",
+    "numpy": "pipeline", "pandas": "pipeline", "prometheus_client": "node", "pyarrow": "pipeline", "pyspark": "spark",
+    "rich": "node", "starlette": "console", "uvicorn": "console", "uvloop": "node",
 }
+# Parts of the command whose extra brings everything that they import.
+EXTRA_OF_PART: Final = {"pipeline": "pipeline", "spark": "spark"}
 
 # The parts in the order of the help; each has a module of its name.
 PARTS: Final = ("server", "storage", "topics", "configs", "features", "groups", "transactions", "produce", "consume",
                 "users", "tokens", "acls", "cluster", "brokers", "leaders", "quorum", "metadata", "security", "certs",
-                "audit", "backup", "why", "console", "log", "spark", "pipeline", "bench", "simulate",
-                "completion")
+                "audit", "backup", "why", "top", "debug", "context", "console", "log", "spark", "pipeline", "bench",
+                "simulate", "completion")
 
 
 class Parts(click.Group):
@@ -47,8 +50,34 @@ class Parts(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in PARTS and cmd_name not in self.commands:
-            importlib.import_module(f"kraft.cli.{cmd_name}")
+            try:
+                importlib.import_module(f"kraft.cli.{cmd_name}")
+            except ModuleNotFoundError as error:
+                if package_of(error) not in EXTRA_WITH:
+                    raise
+                return without_extra(cmd_name, error)
         return super().get_command(ctx, cmd_name)
+
+
+def package_of(error: ModuleNotFoundError) -> str:
+    """Return the package that is not installed."""
+    return (error.name or "").partition(".")[0]
+
+
+def missing_text(part: str, error: ModuleNotFoundError) -> str:
+    """Return the sentence that says how to install what a part needs."""
+    package = package_of(error)
+    return f"{package} is not installed: pip install 'kraft[{EXTRA_OF_PART.get(part, EXTRA_WITH[package])}]'"
+
+
+def without_extra(part: str, error: ModuleNotFoundError) -> click.Command:
+    """Return the command that stands for a part whose extra is not installed: the help of all parts shows it too."""
+    def fail(arguments: tuple[str, ...]) -> None:  # noqa: ARG001 - those of the part
+        raise error
+
+    rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
+    return click.Command(part, callback=fail, params=[rest], help=f"{missing_text(part, error)}.",
+                         context_settings={"ignore_unknown_options": True})
 
 
 def version_text() -> str:
@@ -82,8 +111,9 @@ def run(arguments: list[str] | None = None) -> int:
     if shell := os.environ.get(COMPLETION_VARIABLE):
         return complete(shell)
     escape_undecodable()
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        with kraft.make_context("kraft", sys.argv[1:] if arguments is None else arguments) as context:
+        with kraft.make_context("kraft", list(given)) as context:
             kraft.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as end:
@@ -101,10 +131,9 @@ def run(arguments: list[str] | None = None) -> int:
         click.echo(f"kraft: {error}", err=True)
         return 1
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in EXTRA_WITH:
+        if package_of(error) not in EXTRA_WITH:
             raise
-        click.echo(f"kraft: {package} is not installed: pip install 'kraft[{EXTRA_WITH[package]}]'", err=True)
+        click.echo(f"kraft: {missing_text(next(iter(given), ''), error)}", err=True)
         return 1
     return 0
 

@@ -12,12 +12,14 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from kraft.cli.command import kraft
 from kraft.cli.consuming import PASSING, ExactHeaders, Place, Places, range_of
 from kraft.cli.interrupt import Interrupt
+from kraft.cli.kafka_names import start_option, topics_argument
 from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options
 from kraft.cli.moments import time_ms, whole_number
-from kraft.cli.names import complete_group, complete_topic
+from kraft.cli.names import complete_group
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP
 from kraft.cli.record_filter import Filter
+from kraft.cli.record_format import FIELDS, RecordFormat, Shown
 from kraft.cli.record_lines import LineFormat, write_line
 from kraft.cli.server_config import parse_assignments
 from kraft.client import Cluster, RefusedError
@@ -32,33 +34,37 @@ RESETS: Final = {"beginning": "earliest", "end": "latest"}
 
 
 @kraft.command("consume")
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
+@topics_argument
 @click.option("--group", shell_complete=complete_group,
               help="Read as a member of this group, and commit what was printed.")
 @click.option("--partition", "partitions", multiple=True, type=IntRange(0),
               help="Only this partition; may be given again. Not with --group.")
-@click.option("--from", "start", default="beginning", show_default=True, metavar="WHERE",
-              help="beginning, end, an offset, or a time such as 2026-01-31T09:00:00Z. With --group beginning or end: "
-                   "where to begin when the group has committed nothing.")
+@start_option
 @click.option("--last", "--tail", "last", type=IntRange(1), metavar="N",
               help="Begin N offsets before the end of each partition. Not with --from or --group.")
 @click.option("--key", metavar="TEXT", help="Print only records with this key.")
 @click.option("--header", "headers", multiple=True, metavar="NAME[=TEXT]",
               help="Print only records with this header; may be given again, for records with all of them.")
-@click.option("--limit", type=IntRange(0), help="Stop after this many records.")
+@click.option("--limit", "--max-messages", "limit", type=IntRange(0), help="Stop after this many records.")
 @click.option("--until-end", is_flag=True, help="Stop at the end of every partition instead of waiting for more.")
 @line_options
+@click.option("-f", "--format", "shape", metavar="TEXT",
+              help=f"Print this for each record, without a line end: {FIELDS}; \\n and others are characters.")
 @BOOTSTRAP
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per record, with where it stands.")
 def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, ...], start: str, last: int | None,
             key: str | None, headers: tuple[str, ...], limit: int | None, until_end: bool, key_separator: str | None,
-            null: str | None, timeout: float, properties: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
+            null: str | None, timeout: float, properties: tuple[str, ...], shape: str | None, bootstrap: str,
+            as_json: bool) -> None:
     """Print the records of topics: their values, one line each, and their keys with --key-separator.
 
     Runs until Ctrl-C, --limit or --until-end. With --until-end the command fails when a partition returns nothing for
     --timeout seconds before its end is reached.
     """
     form = line_format(as_json, key_separator, null)
+    if shape is not None and (as_json or key_separator is not None):
+        raise click.UsageError("--format says all that is printed: there is no --json and no --key-separator with it")
+    chosen = None if shape is None else RecordFormat(shape, form.null)
     if group is not None and (partitions or last is not None or start not in RESETS):
         raise click.UsageError("a group decides itself where its members read: with --group there is no --partition "
                                "and no --last, and --from is beginning or end")
@@ -85,7 +91,8 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
                 places.subscribe(group, [(topic, index) for topic, indexes in known.items() for index in indexes])
                 consumer.subscribe(list(known))
             with Cluster(bootstrap, timeout=timeout) as cluster, Interrupt() as interrupt:
-                Reader(consumer, form, places, ExactHeaders(cluster), Filter.of(key, headers)).run(limit, interrupt)
+                reader = Reader(consumer, chosen or form, places, ExactHeaders(cluster), Filter.of(key, headers))
+                reader.run(limit, interrupt)
         finally:
             consumer.close()
 
@@ -93,7 +100,7 @@ def consume(topics: tuple[str, ...], group: str | None, partitions: tuple[int, .
 class Reader:
     """Printer of those of a consumer's records that pass the filter."""
 
-    def __init__(self, consumer: Consumer, form: LineFormat, places: Places, headers: ExactHeaders,
+    def __init__(self, consumer: Consumer, form: LineFormat | RecordFormat, places: Places, headers: ExactHeaders,
                  wanted: Filter) -> None:
         self.wanted = wanted
         self.consumer = consumer
@@ -142,9 +149,11 @@ class Reader:
         return len(lines)
 
     def _line(self, message: Message) -> bytes:
-        return write_line(message.topic() or "", message.partition() or 0, message.offset() or 0,
-                          message.timestamp()[1], _bytes(message.key()), _bytes(message.value()),
-                          self.headers.of(message) if self.form.as_json else (), self.form)
+        place = message.topic() or "", message.partition() or 0, message.offset() or 0, message.timestamp()[1]
+        key, value = _bytes(message.key()), _bytes(message.value())
+        if isinstance(self.form, RecordFormat):
+            return self.form.write(Shown(*place, key, value, partial(self.headers.of, message)))
+        return write_line(*place, key, value, self.headers.of(message) if self.form.as_json else (), self.form)
 
 
 def _partitions(consumer: Consumer, topic: str, timeout: float) -> list[int]:

@@ -186,7 +186,7 @@ class Examination:
         index = read_entries(suffix, data, preallocated=segment.is_last)
         findings += [Finding(name, -1, -1, defect) for defect in index.defects]
         # Entries of an inconsistent file prove nothing more.
-        return (b"", 0) if index.defects else (index.used, len(index.entries))
+        return (b"", 0) if index.defects else (index.used, len(index))
 
     def walk(self, segment: SegmentFiles, audit: SegmentAudit, indexes: dict[str, tuple[bytes, int]],
              findings: list[Finding]) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.kafka_names import group_argument, groups_argument, reset_target
 from kraft.cli.moments import time_ms, whole_number
-from kraft.cli.names import complete_group
 from kraft.cli.options import Fields, on_cluster, print_fields, print_json, print_rows, print_table
 from kraft.client import Cluster, RefusedError
 from kraft.client import groups as client
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 WITHOUT_MEMBERS: Final = ("Empty", "Dead")
 STATES: Final = ("Assigning", "CompletingRebalance", "Dead", "Empty", "NotReady", "PreparingRebalance", "Reconciling",
                  "Stable")
-GROUP: Final = click.argument("group", shell_complete=complete_group)
-GROUPS: Final = click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=complete_group)
 _SHIFT: Final = re.compile(r"[+-][0-9]+")
 
 
@@ -45,7 +43,7 @@ def list_command(cluster: Cluster, state: str | None, as_json: bool) -> None:
 
 
 @groups_group.command("describe")
-@GROUPS
+@groups_argument
 @on_cluster
 def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> None:
     """Show groups with their members and the partitions that each reads."""
@@ -65,7 +63,7 @@ def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) ->
 
 
 @groups_group.command("delete")
-@GROUPS
+@groups_argument
 @on_cluster
 def delete_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> None:
     """Delete groups that have no members, with their offsets."""
@@ -86,7 +84,7 @@ def delete_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> N
 
 
 @groups_group.command("offsets")
-@GROUP
+@group_argument
 @on_cluster
 def offsets_command(cluster: Cluster, group: str, as_json: bool) -> None:
     """Show the committed offsets of a group, and its lag behind the end of each partition."""
@@ -106,13 +104,11 @@ def offsets_command(cluster: Cluster, group: str, as_json: bool) -> None:
 
 
 @groups_group.command("reset")
-@GROUP
-@click.option("--to", required=True, metavar="WHERE",
-              help="earliest, latest, an offset, +N or -N from what is committed, or a time such as "
-                   "2026-01-31T09:00:00Z.")
+@group_argument
+@reset_target
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]",
               help="Of these topics or partitions; may be given again [default: all that the group has committed].")
-@click.option("--dry-run", is_flag=True, help="Only show what would be set.")
+@click.option("--dry-run/--execute", "dry_run", help="Only show what would be set.")
 @on_cluster
 def reset_command(cluster: Cluster, group: str, to: str, topics: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Set the committed offsets of a group. It must have no members; a missing group is created."""

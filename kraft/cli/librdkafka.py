@@ -25,7 +25,7 @@ _ESCAPES: Final = {r"\t": "\t", r"\n": "\n", r"\0": "\0"}
 def line_options(command: Command) -> Command:
     """Add the options for the format of lines and for settings of the client."""
     for option in (
-        click.option("-X", "--property", "properties", multiple=True, metavar="KEY=VALUE",
+        click.option("-X", "--property", "--command-property", "properties", multiple=True, metavar="KEY=VALUE",
                      help="A setting of librdkafka, such as security.protocol; may be given again."),
         click.option("--timeout", default=TIMEOUT_SECONDS_DEFAULT, show_default=True,
                      type=Seconds(), help="Seconds to wait for the cluster."),

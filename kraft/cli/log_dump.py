@@ -187,8 +187,8 @@ def index_fields(partition: PartitionFiles, complain: Complain) -> Iterator[dict
             index = read_entries(suffix, data, preallocated=segment.is_last)
             for defect in index.defects:
                 complain(f"{name}: {defect}")
-            for entry in index.entries:
-                fields = {field: int(entry[field]) for field in index.entries.dtype.names or ()}
+            for entry in zip(*index.columns.values(), strict=True):
+                fields = dict(zip(index.columns, entry, strict=True))
                 fields["offset"] += segment.base_offset
                 yield {"file": name, **fields}
         yield from txn_index_fields(segment.path(".txnindex"), segment.base_offset, complain)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kraft.cli.client_config import bootstrap_options
+from kraft.cli.client_config import bootstrap_options, implied_servers
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP_VARIABLE
 from kraft.cli.server_config import parse_assignments
@@ -68,13 +68,14 @@ def source_options(command: Command) -> Command:
 
 def source_of(options: dict[str, Any]) -> dict[str, str]:
     """Return the equivalent options of the Kafka connector."""
-    if not options["directories"] and not options["bootstrap"]:
+    servers = options["bootstrap"] or ("" if options["directories"] else implied_servers(""))
+    if not options["directories"] and not servers:
         raise click.UsageError("one of --from and --bootstrap says where to read")
     source = {"kafka.isolation.level": options["isolation"]}
     if options["directories"]:
         source["path"] = ",".join(options["directories"])
     else:
-        source["kafka.bootstrap.servers"] = options["bootstrap"]
+        source["kafka.bootstrap.servers"] = servers
         source |= {f"kafka.{name}": value for name, value in current().library_settings().items()}
     if options["topics"]:
         source["subscribe"] = ",".join(options["topics"])

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 
 from kraft.cli.command import kraft
 from kraft.cli.interrupt import Interrupt
+from kraft.cli.kafka_names import topic_argument
 from kraft.cli.librdkafka import Outages, client_settings, library_errors, line_format, line_options
-from kraft.cli.names import complete_topic
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP, count_of
 from kraft.cli.record_lines import LineFormat, LineRecord, name_bytes, read_line
@@ -35,12 +35,13 @@ FLUSH_SECONDS: Final = 1.0
 
 
 @kraft.command("produce")
-@click.argument("topic", shell_complete=complete_topic)
+@topic_argument
 @click.option("--partition", type=IntRange(0), help="[default: by key, else evenly]")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of every record; may be given again.")
-@click.option("--acks", type=click.Choice(("all", "-1", "1", "0")), default="all", show_default=True)
-@click.option("--codec", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")), default="none",
+@click.option("--acks", "--request-required-acks", "acks", type=click.Choice(("all", "-1", "1", "0")), default="all",
               show_default=True)
+@click.option("--codec", "--compression-codec", "codec", type=click.Choice(("none", "gzip", "snappy", "lz4", "zstd")),
+              default="none", show_default=True)
 @line_options
 @BOOTSTRAP
 @click.option("--json", "as_json", is_flag=True,

@@ -13,9 +13,14 @@ def progress_bar(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]
     if total_bytes < LONG_WORK_BYTES:
         yield lambda _: None
         return
-    # Imported only here: it would cost every other command 0.1 s at its start.
-    from rich import progress as bars
-    from rich.console import Console
+    # Imported only here: it would cost every other command 0.1 s at its start. An installation without the extra `node`
+    # works without a bar.
+    try:
+        from rich import progress as bars
+        from rich.console import Console
+    except ModuleNotFoundError:
+        yield lambda _: None
+        return
 
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from kraft.cli.client_config import bootstrap_options
+from kraft.cli.client_config import bootstrap_options, implied_servers
 from kraft.cli.options import ADDRESS_DEFAULT, BOOTSTRAP_VARIABLE, Seconds
 from kraft.client import Cluster
 from kraft.client.recorder import collect
@@ -57,7 +57,7 @@ def find(directories: tuple[Path, ...], bootstrap: str | None, timeout: float, c
     found = Found()
     entries = [entry for directory in directories for entry in read_entries(_with_files(directory))]
     if bootstrap is not None or not directories:
-        with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
+        with Cluster(bootstrap or implied_servers(ADDRESS_DEFAULT), timeout=timeout) as cluster:
             collected = collect(cluster, count)
         entries += [parse(line) for lines in collected.lines.values() for line in lines]
         found.running, found.silent, found.unknown = tuple(collected.lines), collected.silent, collected.unknown

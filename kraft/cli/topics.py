@@ -7,7 +7,7 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.configs import without_effect
-from kraft.cli.names import complete_topic
+from kraft.cli.kafka_names import topic_argument, topics_argument
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import Fields, cluster_options, count_of, on_cluster, print_json, print_rows, print_table
 from kraft.cli.reassign import reassign_group
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 DELETE_BY_STATE_VERSION: Final = 6
 
-TOPIC: Final = click.argument("topic", shell_complete=complete_topic)
-TOPICS: Final = click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
 VALIDATE_ONLY: Final = click.option("--validate-only", is_flag=True,
                                     help="Only check whether the request would succeed.")
 
@@ -59,7 +57,7 @@ def list_command(cluster: Cluster, internal: bool, as_json: bool) -> None:
 
 
 @topics_group.command("describe")
-@TOPICS
+@topics_argument
 @click.option("--configs/--no-configs", "with_configs", default=True,
               help="Also the settings that the topic has of its own.")
 @on_cluster
@@ -104,7 +102,7 @@ def describe_topics(cluster: Cluster, names: Iterable[str], *, with_configs: boo
 
 
 @topics_group.command("create")
-@TOPICS
+@topics_argument
 @click.option("--partitions", type=IntRange(1), help="[default: the cluster's num.partitions]")
 @click.option("--replication-factor", type=IntRange(1), help="[default: the cluster's]")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting; may be given again.")
@@ -139,7 +137,7 @@ def create_command(topics: tuple[str, ...], partitions: int | None, replication_
 
 
 @topics_group.command("delete")
-@TOPICS
+@topics_argument
 @click.option("--if-exists", is_flag=True, help="Do not fail when a topic does not exist.")
 @cluster_options
 def delete_command(topics: tuple[str, ...], if_exists: bool, bootstrap: str, timeout: float, as_json: bool) -> None:
@@ -159,7 +157,7 @@ def delete_command(topics: tuple[str, ...], if_exists: bool, bootstrap: str, tim
 
 
 @topics_group.command("alter")
-@TOPIC
+@topic_argument
 @click.option("--partitions", type=IntRange(1), required=True,
               help="New number of partitions, higher than the current one.")
 @VALIDATE_ONLY

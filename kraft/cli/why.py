@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kraft.cli.client_config import implied_servers
 from kraft.cli.command import kraft
 from kraft.cli.options import ADDRESS_DEFAULT, JSON, print_json
 from kraft.cli.partition_names import chosen, complete_partition, parse_partition
@@ -64,7 +65,7 @@ def _of_partitions(names: list[str], directories: tuple[Path, ...], audits: tupl
     if directories and bootstrap is None:
         found_answers = [answer for directory in directories for answer in stories_of_files(directory, names, changes)]
         return [*found_answers, *change_answers(changes, audits, None, timeout)]
-    with Cluster(bootstrap or ADDRESS_DEFAULT, timeout=timeout) as cluster:
+    with Cluster(bootstrap or implied_servers(ADDRESS_DEFAULT), timeout=timeout) as cluster:
         wanted = chosen(names, (each for each in cluster.metadata(topics).topics
                                 if each.error_code == ErrorCode.NONE))
         leases = lease_answers(cluster)
@@ -73,7 +74,8 @@ def _of_partitions(names: list[str], directories: tuple[Path, ...], audits: tupl
         try:
             found_answers = [*partition_answers(cluster, wanted, situation, changes),
                              *transaction_answers(cluster, wanted), *leases]
-            return [*found_answers, *change_answers(changes, audits, bootstrap or ADDRESS_DEFAULT, timeout)]
+            servers = bootstrap or implied_servers(ADDRESS_DEFAULT)
+            return [*found_answers, *change_answers(changes, audits, servers, timeout)]
         except (RefusedError, ConnectionFailedError) as error:
             if not leases:
                 raise
@@ -94,7 +96,7 @@ def _of_quorum(directories: tuple[Path, ...], bootstrap: str | None, timeout: fl
     found = find(directories, bootstrap, timeout, CAPACITY)
     if bootstrap is None and directories:
         return _explained(found, Situation(found.entries, None, found.silent))
-    address = bootstrap or ADDRESS_DEFAULT
+    address = bootstrap or implied_servers(ADDRESS_DEFAULT)
     with Cluster(address, timeout=timeout) as cluster:
         return [*quorum_answers(found, address, timeout), *lease_answers(cluster)]
 

@@ -5,12 +5,12 @@ offset. So replicas have the same digests for the same batches, wherever their s
 compiled; Python handles a stretch of batches at a time.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import xxhash
 
 from kraft.files.indexes import read_entries
@@ -143,6 +143,6 @@ def _position_before(segment: SegmentFiles, offset: int) -> int:
         data = segment.read(".index")
     except StorageError:
         return 0
-    entries = read_entries(".index", data or b"", preallocated=True).entries
-    slot = int(np.searchsorted(entries["offset"], offset - segment.base_offset)) - 1
-    return int(entries["position"][slot]) if slot >= 0 else 0
+    columns = read_entries(".index", data or b"", preallocated=True).columns
+    slot = bisect_left(columns["offset"], offset - segment.base_offset) - 1
+    return columns["position"][slot] if slot >= 0 else 0

@@ -29,6 +29,7 @@ from kraft_native.columns.arrow cimport ArrowArray, ImportedArray, import_array
 from kraft_native.file.buffer cimport Scratch
 
 from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.base.extras import extra_module
 
 cdef enum:
     # Varints around key, value and headers, at their longest, and room that short copies may write past their end.
@@ -314,8 +315,7 @@ cdef class ColumnEncoder:
         cdef HeldBuffer data
         cdef HeldBuffer validity
         cdef int64_t fall
-        import numpy
-
+        cdef object numpy = extra_module("numpy", "arrow")
         if not 2 <= len(source) <= 3:
             raise InvalidArgumentError(f"{what}: (offsets, data) or (offsets, data, valid) expected, got {len(source)} "
                                        "members")
@@ -362,8 +362,7 @@ cdef class ColumnEncoder:
             if st.length > 0:
                 st.timestamps = <const int64_t*>imported.array.buffers[1] + imported.array.offset
         elif hasattr(source, "dtype"):
-            import numpy
-
+            numpy = extra_module("numpy", "arrow")
             st.ticks_per_ms = numpy_ticks(source.dtype)
             require_length("timestamps", source.size if source.ndim == 1 else -1, st.length)
             held = HeldBuffer(numpy.ascontiguousarray(source).view("int64"))

@@ -36,6 +36,7 @@ from kraft_native.columns.fill cimport (
 from typing import NamedTuple
 
 from kraft_native.base.errors import InvalidArgumentError
+from kraft_native.base.extras import extra_module
 
 COLUMNS = ("offset", "timestamp", "timestamp_type", "leader_epoch", "key", "value", "headers")
 DEFAULT_COLUMNS = ("offset", "timestamp", "key", "value", "headers")
@@ -214,16 +215,14 @@ cdef int trim(Scratch scratch, int64_t size) except -1:
 
 cdef object array_of(Scratch scratch, str dtype):
     # Imported at the first request: readers of Arrow columns never need it.
-    import numpy
-
+    cdef object numpy = extra_module("numpy", "arrow")
     cdef ScratchView view = ScratchView.__new__(ScratchView)
     view.scratch = scratch
     return numpy.frombuffer(view, dtype=dtype)
 
 
 cdef object binary_of(ArrowColumn column):
-    import numpy
-
+    cdef object numpy = extra_module("numpy", "arrow")
     valid = None
     if column.null_count > 0:
         bits = array_of(column.validity, "uint8")

@@ -136,6 +136,7 @@ ARGUMENTS = {
     "acls add": "--allow-principal User:alice --topic t", "acls remove": "--topic t",
     "acls test": "User:alice read topic:t",
     "tokens expire": "--secret-file SECRET", "tokens renew": "--secret-file SECRET",
+    "debug bundle": "--out ARCHIVE", "top": "--once --interval 0.1",
     "users add": "alice --password-file SECRET", "users describe": "alice", "users remove": "alice",
 }
 """Arguments of the commands that need some."""
@@ -188,7 +189,7 @@ def test_every_command_says_the_cause(node: NodeProcess, certificates: Path, tmp
     server = f"localhost:{dead if 'bootstrap' in text else port}"
     file = properties(tmp_path, f"bootstrap.servers={server}\n{text}\n")
     paths = {"TABLE": "table", "JOB": "job", "ROWS": "rows.csv", "FILE": "plan.json",
-             "SECRET": "secret"}
+             "SECRET": "secret", "ARCHIVE": "archive.tar.gz"}
     failures = []
     with secure_door(port, node.port, certificates=certificates, sasl=True):
         for name in connecting():

@@ -74,6 +74,24 @@ def test_the_last_records_and_those_that_pass(pipe: Pipe, tool: Tool) -> None:
         assert why in complaints
 
 
+def test_the_spellings_of_kafkas_tools_and_a_format(pipe: Pipe, tool: Tool) -> None:
+    code, _, complaints = tool.run("topics", "create", "--topic", "r1-kafka", "--partitions", 1)
+    assert (code, complaints) == (0, "")
+    assert pipe.run("produce", "--topic", "r1-kafka", "--key-separator", "=", "--header", "from=test",
+                    "--request-required-acks", "all", given="a=1\nb=2\n")[0] == 0
+    code, out, complaints = pipe.run("consume", "--topic", "r1-kafka", "--from-beginning", "--max-messages", 2,
+                                     "--format", r"%t %p %o %k=%s (%S) %h\n")
+    assert (code, complaints) == (0, "")
+    assert out == "r1-kafka 0 0 a=1 (1) from=test\nr1-kafka 0 1 b=2 (1) from=test\n"
+    code, out, _ = pipe.run("consume", "r1-kafka", "--offset", 1, "--limit", 1, "-f", "%v|%T")
+    assert (code, out.startswith("2|1")) == (0, True)
+    assert not out.endswith("\n")
+    for wrong, why in ((("--format", "%x"), "is no field"), (("--format", "%v", "--json"), "says all that is printed")):
+        code, out, complaints = pipe.run("consume", "r1-kafka", *wrong)
+        assert (code in (1, 2), out) == (True, "")
+        assert why in complaints
+
+
 def test_a_group_reads_past_what_does_not_pass(pipe: Pipe, tool: Tool) -> None:
     tool.json("topics", "create", "r1-group")
     pipe.run("produce", "r1-group", "--key-separator", "=", given="a=1\nb=2\n")

@@ -84,6 +84,7 @@ def main(page: Path, home: Path) -> None:
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", directory], check=True)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ["XDG_CONFIG_HOME"] = str(home / "config")
     os.chdir(home)
     text = page.read_text()
     if prepare := PREPARATIONS.get(os.path.relpath(page, ROOT)):

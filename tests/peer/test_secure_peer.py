@@ -81,6 +81,8 @@ STEPS = (
     *(Step(f"bench {kind}", BENCH, text='"errors": 0') for kind in ("ping", "produce", "fetch", "end-to-end")),
     Step("bench compare", f"SERVER SERVER ping {BENCH} --pairs 1", text='"errors": 0'),
     Step("audit", "", 1, "__kraft_audit"), Step("console", "--check --listen 127.0.0.1:0", text="answers"),
+    Step("top", "--once --interval 0.1", text="RECORDS/S"),
+    Step("debug bundle", "--out ARCHIVE", text="archive.tar.gz"),
     Step("topics delete", "TOPIC", text="TOPIC"),
 )
 STEP_SECONDS = 20
@@ -112,8 +114,8 @@ def files(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "secret").write_text("c2VjcmV0\n")
     return {"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job"), "ROWS": str(tmp_path / "rows.csv"),
             "FILE": str(tmp_path / "plan.json"), "PLAN": str(tmp_path / "plan.json"),
-            "HTML": str(tmp_path / "timeline.html"), "SECRET": str(tmp_path / "secret"),
-            "BACKUPS": str(tmp_path / "backups")}
+            "HTML": str(tmp_path / "timeline.html"), "ARCHIVE": str(tmp_path / "archive.tar.gz"),
+            "SECRET": str(tmp_path / "secret"), "BACKUPS": str(tmp_path / "backups")}
 
 
 def filled(text: str, names: dict[str, str]) -> str:

@@ -9,6 +9,8 @@
   no token.
 - `GET /ready`: 200 when the node should be sent work, else 503, with the reasons as JSON (`kraft.broker.readiness`).
   Where a token is configured, a request without one receives the codes of the reasons only.
+- `GET /stacks`: the stacks of the node's threads (`kraft debug bundle`), with a token where one is configured, else to
+  clients on this machine only.
 
 It runs on a few threads of its own; the loop's thread is used to read values only.
 """
@@ -34,6 +36,7 @@ from prometheus_client.exposition import MetricsHandler
 from kraft.broker.readiness import Finding, Verdict
 from kraft.config.errors import InvalidConfigError
 from kraft.runtime.metrics.scrape import NodeCollector, Read
+from kraft.runtime.metrics.stacks import stacks_text
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,9 @@ TOKEN_CHARACTERS_MIN: Final = 16
 FILE_OF_TOKENS: Final = "kraft.metrics.token.file"
 BEARER: Final = "Bearer "
 TEXT: Final = "text/plain; charset=utf-8"
+PATHS: Final = ("/metrics", "/ready", "/stacks")
+LOCAL: Final = ("127.", "::1", "::ffff:127.")
+"""Beginnings of the addresses of this machine itself."""
 
 Refused = Callable[[str, int, str], object]
 
@@ -85,7 +91,7 @@ class TokenFile:
 
 
 class _Handler(MetricsHandler):
-    """GET /metrics, /health and /ready, and nothing else. The connection of an unresponsive peer is closed."""
+    """GET /metrics, /health, /ready and /stacks, and nothing else. The connection of an unresponsive peer is closed."""
 
     timeout = IDLE_SECONDS_MAX
     tokens: TokenFile | None
@@ -100,9 +106,9 @@ class _Handler(MetricsHandler):
         if path == "/health":
             is_well = self.is_healthy()
             self._answer(200 if is_well else 503, TEXT, "ok\n" if is_well else "not serving\n")
-        elif path not in ("/metrics", "/ready"):
-            self.send_error(404, "paths are /metrics, /health and /ready")
-        elif self.tokens is not None and (has_token or path == "/metrics") and not self.tokens.accepts(
+        elif path not in PATHS:
+            self.send_error(404, "paths are /metrics, /health, /ready and /stacks")
+        elif self.tokens is not None and (has_token or path != "/ready") and not self.tokens.accepts(
                 self.headers.get("Authorization", "")):
             self.refused(self.client_address[0], self.client_address[1],
                          "it has another token" if has_token else "it has no token")
@@ -110,6 +116,10 @@ class _Handler(MetricsHandler):
             self._answer(401, TEXT, "", ("WWW-Authenticate", "Bearer"))
         elif path == "/ready":
             self._answer_ready(shows_texts=self.tokens is None or has_token)
+        elif path == "/stacks":
+            is_allowed = self.tokens is not None or self.client_address[0].startswith(LOCAL)
+            self._answer(200 if is_allowed else 403, TEXT, stacks_text() if is_allowed else
+                         "without tokens (kraft.metrics.token.file) only to clients on this machine\n")
         elif not self.is_open():
             self._answer(503, TEXT, "metrics cannot be read while the node starts or stops; see /ready\n")
         else:
