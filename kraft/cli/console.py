@@ -75,7 +75,8 @@ class CommandSources:
                              cluster.bootstrap)
         with secured(cluster.security):
             found = find((), bootstrap, cluster.timeout, CAPACITY)
-            return [each for each in quorum_answers(found, bootstrap, cluster.timeout) if each.about != "lease"]
+            # Answers about addresses are those of brokers that are down: the rules about brokers have them.
+            return [each for each in quorum_answers(found, bootstrap, cluster.timeout) if each.about != "node"]
 
     def about_transactions(self, cluster: Cluster, partitions: Sequence[Partition]) -> list[tuple[Partition, Answer]]:
         """Name the transactions that hold back readers of committed records."""

@@ -20,6 +20,7 @@ from kraft.client.reassignments import reassign
 from kraft.client.refusals import check
 from kraft.client.topics import create_topic
 from kraft.client.transactional_producer import TransactionalProducer
+from kraft.console.clock import now_ms
 from kraft.local.cluster import LocalCluster
 from kraft.protocol.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -48,7 +49,7 @@ from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft_native.batch.records import BatchBuilder
 
 SETTINGS: Final = {
-    "broker.session.timeout.ms": "2000", "replica.lag.time.max.ms": "2000", "auto.leader.rebalance.enable": "false",
+    "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500", "replica.lag.time.max.ms": "2000", "auto.leader.rebalance.enable": "false",
     "group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2", "controlled.shutdown.enable": "true",
     "transaction.partition.verification.enable": "false", "transaction.two.phase.commit.enable": "true",
@@ -144,6 +145,7 @@ def broker_without_controller(lab: Lab) -> None:
 def follower_cut_from_leader(lab: Lab) -> None:
     lab.topic("t", [[1, 2, 3]])
     lab.cluster.cut(1, 2)
+    lab.produce("t", acks=1)        # a follower that lacks nothing stays in sync
     lab.wait(lambda: lab.isr("t") == [1, 3], "the follower leaves the ISR")
 
 
@@ -197,6 +199,14 @@ def unclean_election(lab: Lab) -> None:
 
 def controller_killed(lab: Lab) -> None:
     lab.cluster.controllers[3001].kill()
+    lab.client.close()
+
+    def is_behind() -> bool:
+        found = QuorumClient(lab.client).describe()
+        voter = next(each for each in found.voters if each.node_id == 3001)
+        return found.leader != 3001 and now_ms() - voter.caught_up_ms > 2_000
+
+    lab.wait(is_behind, "another controller leads, and the killed one is behind")
 
 
 def quorum_lost(lab: Lab) -> None:
@@ -233,7 +243,8 @@ def reassignment_stuck(lab: Lab) -> None:
 
 def reassignment_throttled(lab: Lab) -> None:
     lab.topic("t", [[1, 2]])
-    lab.produce("t", 1_000, 500)
+    for _ in range(10):
+        lab.produce("t", 1_800, 500)
     for broker in ("1", "2", "3"):
         alter_configs(lab.client, "broker", broker, [
             Change(f"{role}.replication.throttled.rate", Operation.SET, "1000") for role in ("leader", "follower")])
@@ -250,6 +261,7 @@ def throttle_left_over(lab: Lab) -> None:
 def leaders_unbalanced(lab: Lab) -> None:
     lab.topic("t", [[1, 2, 3]] * 4)
     lab.cluster.brokers[1].restart()
+    lab.client.close()
     lab.wait(lambda: lab.isr("t") == [1, 2, 3], "broker 1 is in sync again")
 
 

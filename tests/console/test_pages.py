@@ -31,7 +31,7 @@ def changing(node: Started) -> Iterator[Browser]:
 
 
 def fill(cluster: Cluster, topic: str, values: list[bytes], partitions: int = 1, partition: int = 0) -> None:
-    create_topic(cluster, topic, partitions)
+    create_topic(cluster, topic, partitions, configs={"retention.ms": "-1"})    # its times are old
     builder = BatchBuilder("none")
     for number, value in enumerate(values):
         builder.append(value, key=b"key %d" % number, headers=[("number", b"%d" % number)],

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from kraft.client.reassignments import Ongoing
+from kraft.console.sources import Recordings
 from kraft.console.state.what_if import Placed
 from kraft.console.why.facts import Facts
 from kraft.console.why.finding import RED, named
-from kraft.console.why.history import REGISTERED
+from kraft.console.why.history import FENCED, REGISTERED
+from kraft.recorder.entry import Entry
 from kraft.console.why.rules import findings
 from tests.console.situations import NOW, REFUSED, SITUATIONS, UP, WITHOUT_2, down, explained, facts, history
 
@@ -62,7 +64,7 @@ def test_partitions_without_an_explanation_are_one_finding() -> None:
     assert "20 partitions have no leader" in found.sentence and "and 12 more" in found.sentence
     placed = tuple(Placed(("t", each), 1, (1, 2), (1,)) for each in range(20))
     [found] = findings(facts(placed=placed, about_partitions=[]))
-    assert "20 replicas of running brokers are not in sync" in found.sentence
+    assert "20 replicas of running brokers out of sync" in found.sentence
 
 
 def test_red_comes_first_and_causes_before_effects() -> None:
@@ -93,3 +95,13 @@ def test_names() -> None:
     assert named(["a", "b"]) == "a, b"
     assert named([str(each) for each in range(1_009)]).endswith("7 and 1,001 more")
     assert len(UP) == 3
+
+
+def test_a_fence_without_a_recorded_cause_was_requested() -> None:
+    """The broker requested it, where the active controller's recorder reaches back; else nobody knows."""
+    recorded = Recordings([Entry(NOW - 90_000, 3001, 1, "becomes", {"role": "Leader"})])
+    given = {"brokers": down(), "probes": {2: REFUSED}, "placed": WITHOUT_2, "history": history(FENCED)}
+    [found] = findings(facts(**given, recordings=recorded))
+    assert "was stopped cleanly" in found.sentence
+    [found] = findings(facts(**given))
+    assert "the controller fenced it at" in found.sentence

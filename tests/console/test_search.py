@@ -22,7 +22,7 @@ FIRST_MS = 1_700_000_000_000
 
 
 def fill(cluster: Cluster, topic: str, partitions: int = 2, count: int = 50) -> None:
-    create_topic(cluster, topic, partitions)
+    create_topic(cluster, topic, partitions, configs={"retention.ms": "-1"})    # its times are old
     for partition in range(partitions):
         builder = BatchBuilder("lz4" if partition else "none")
         for number in range(count):

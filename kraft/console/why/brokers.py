@@ -26,8 +26,17 @@ def offline_brokers(facts: Facts) -> Iterator[Finding]:
         since = f" at {time_text(event.time_ms)}" if event is not None else ""
         because = causes.get((node_id, event.time_ms), "") if event is not None else ""
         met = facts.probes.get(node_id, broker.problem) if broker.fenced else broker.problem
-        yield Finding(RED, f"broker {node_id}", _sentence(broker, met, event and event.what, since, because),
+        what = event.what if event is not None else None
+        if event is not None and what == FENCED and not because and _recorded(facts, event.time_ms):
+            what = STOPPED      # controllers record the cause of each fence that the broker did not request
+        yield Finding(RED, f"broker {node_id}", _sentence(broker, met, what, since, because),
                       tuple(_effects(facts, node_id)), f"/brokers/{node_id}", 0)
+
+
+def _recorded(facts: Facts, time_ms: int) -> bool:
+    """Return whether the active controller's flight recorder reaches back to a time."""
+    leader = -1 if facts.quorum is None else facts.quorum.leader
+    return any(entry.node_id == leader and entry.time_ms < time_ms for entry in facts.recordings.entries)
 
 
 def _sentence(broker: BrokerState, met: str | None, what: str | None, since: str, because: str) -> str:

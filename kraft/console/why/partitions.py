@@ -68,14 +68,15 @@ def out_of_sync(facts: Facts) -> Iterator[Finding]:
                 yield Finding(RED, name_of(each.partition), f"{name_of(each.partition)}: {text}", _placement(each),
                               link_of(each.partition), 3)
     if rest:
-        yield Finding(RED, "partitions", f"{count_of(len(rest), 'replica')} of running brokers are not in sync: "
+        yield Finding(RED, "partitions", f"{count_of(len(rest), 'replica')} of running brokers out of sync: "
                       f"{named([name_of(each) for each in rest])}.", (), "/topics?problems=1", 3)
 
 
 def refused_writes(facts: Facts) -> Iterator[Finding]:
     """Partitions that refuse acks=all."""
+    without = [each.partition for each in facts.red if each.leader < 0]
     for partition, answer in facts.about_partitions:
-        if answer.about == "isr" and not answer.is_well:
+        if answer.about == "isr" and not answer.is_well and partition not in without:
             yield Finding(RED, name_of(partition), f"acks=all requests to {name_of(partition)} are refused. "
                           f"{answer.text}", (), link_of(partition), 1)
 
