@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_MS: Final = 253_402_300_799_000
+"""End of the calendar's years."""
 
 
 def now_ms() -> int:
@@ -20,6 +22,12 @@ def time_text(time_ms: float) -> str:
         return (EPOCH + timedelta(milliseconds=time_ms)).strftime("%Y-%m-%d %H:%M:%S UTC")
     except OverflowError:
         return f"{time_ms:.0f} ms since 1970"
+
+
+def moment_text(time_ms: float) -> str:
+    """Format a time to the millisecond, without its zone."""
+    return time_text(time_ms) if time_ms < 0 or time_ms > LAST_MS else (
+        EPOCH + timedelta(milliseconds=time_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def duration_text(duration_ms: float) -> str:

@@ -1,5 +1,6 @@
 """Templates: every value is escaped, and a name that is missing is an error."""
 
+import json
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -7,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kraft.console.clock import duration_text, time_text
+from kraft.console.clock import duration_text, moment_text, time_text
 from kraft.console.visits import Page, Visit
 from kraft.console.why.brokers import size_text
 
@@ -25,10 +26,16 @@ def environment() -> Environment:
     """Return the templates of the package."""
     found = Environment(loader=PackageLoader("kraft.console", "templates"), autoescape=True, undefined=StrictUndefined,
                         trim_blocks=True, lstrip_blocks=True, auto_reload=False)
-    found.filters |= {"size": size_text, "time": time_text, "duration": duration_text, "segment": _segment,
+    found.filters |= {"size": size_text, "time": time_text, "moment": moment_text, "plain": _plain,
+                      "duration": duration_text, "segment": _segment,
                       "number": lambda value: "-" if value is None else f"{value:,}",
                       "ids": lambda values: ", ".join(map(str, values)) or "none"}
     return found
+
+
+def _plain(value: object) -> str:
+    """Return a value of the metadata as JSON writes it, a text without quotes."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _segment(text: object) -> str:

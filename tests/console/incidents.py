@@ -49,7 +49,8 @@ from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft_native.batch.records import BatchBuilder
 
 SETTINGS: Final = {
-    "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500", "replica.lag.time.max.ms": "2000", "auto.leader.rebalance.enable": "false",
+    "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "2000", "auto.leader.rebalance.enable": "false",
     "group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2", "controlled.shutdown.enable": "true",
     "transaction.partition.verification.enable": "false", "transaction.two.phase.commit.enable": "true",

@@ -84,11 +84,11 @@ class WithAxe:
 
 
 @contextmanager
-def served(bootstrap: str, script: bytes) -> Iterator[str]:
-    app = App(Console(Options(bootstrap, 5.0, allow_changes=True), CommandSources()))
+def served(bootstrap: str, script: bytes | None) -> Iterator[str]:
+    app = App(Console(Options(bootstrap, 5.0, allow_changes=script is not None), CommandSources()))
     listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(WithAxe(app.asgi, script), log_level="error", http="h11", ws="none",
-                                           lifespan="off"))
+    asgi = app.asgi if script is None else WithAxe(app.asgi, script)
+    server = uvicorn.Server(uvicorn.Config(asgi, log_level="error", http="h11", ws="none", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -12,8 +12,8 @@ from kraft.console.state.what_if import Placed
 from kraft.console.why.facts import Facts
 from kraft.console.why.finding import RED, named
 from kraft.console.why.history import FENCED, REGISTERED
-from kraft.recorder.entry import Entry
 from kraft.console.why.rules import findings
+from kraft.recorder.entry import Entry
 from tests.console.situations import NOW, REFUSED, SITUATIONS, UP, WITHOUT_2, down, explained, facts, history
 
 FIRST = 3

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from kraft.client.security import PLAINTEXT, Security
-from kraft.console.clock import duration_text, parse_time, time_text
+from kraft.console.clock import duration_text, moment_text, parse_time, time_text
 from kraft.console.decoders import SHOWN_BYTES_MAX, show
 from kraft.console.pages.login import local_path, refusal
 from kraft.console.recent import Recent
@@ -99,6 +99,8 @@ def test_one_time_line() -> None:
     assert [each.time_ms for each in merged(entries, logged, source="metadata log")] == [2_000, 1_000]
     assert [each.time_ms for each in merged(entries, logged, source="node 1")] == [1_500]
     assert len(merged(entries, logged, count=2)) == 2
+    same = [Event(1_000, "node 1", text) for text in ("first", "second")]
+    assert [each.text for each in merged([], same)] == ["second", "first"]
 
 
 def test_events_of_brokers() -> None:
@@ -129,6 +131,7 @@ def test_moments_and_times() -> None:
         parse_moment("yesterday")
     assert [duration_text(each) for each in (-1, 1_500, 61_000, 3_600_000, 200_000_000)] == [
         "0.0 s", "1.5 s", "1 min 1 s", "1 h 0 min", "2 d 7 h"]
+    assert moment_text(1_769_850_000_123) == "2026-01-31 09:00:00.123" and moment_text(-1) == "-"
     assert time_text(-1) == "-" and "since 1970" in time_text(1e18)
 
 

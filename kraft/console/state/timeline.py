@@ -122,4 +122,5 @@ def merged(entries: Iterable[Entry], logged: Iterable[Event], *, topic: str = ""
     wanted = [each for each in events
               if (not name or (each.topic == name and (not index or str(each.partition) == index)))
               and (not source or each.source == source or each.source.startswith(f"{source} "))]
-    return sorted(wanted, key=lambda each: -each.time_ms)[:count]
+    # Both sources are in the order of time, so that events of one moment keep their order.
+    return sorted(wanted, key=lambda each: each.time_ms)[::-1][:count]

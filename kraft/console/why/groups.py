@@ -45,7 +45,7 @@ def _offsets(group: GroupDetail) -> Iterator[Finding]:
                       "deleted before the group read them.", _evidence(lost), link, 4)
     behind = [place for place in group.places if place.lag]
     if behind and not group.described.members:
-        yield Finding(AMBER, name, f"Group {name} has no member, and is {group.lag:,} records behind in "
+        yield Finding(AMBER, name, f"Group {name} has no member, and is {count_of(group.lag, 'record')} behind in "
                       f"{_names(behind)}.", _evidence(behind), link, 5)
     elif group.lag > LAG_MAX:
         yield Finding(AMBER, name, f"Group {name} has {count_of(len(group.described.members), 'member')} and is "
