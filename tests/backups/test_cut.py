@@ -2,9 +2,8 @@
 
 import pytest
 
-from kraft.backups.copying import reusable
 from kraft.backups.cut import Marker, first_undecided, prepared_commits
-from kraft.backups.manifest import Commit, Segment
+from kraft.backups.manifest import Commit
 from kraft.client.transaction_admin import Transaction
 
 
@@ -27,12 +26,3 @@ def test_commits_whose_markers_are_missing() -> None:
                                                                                Commit("b", 1, 7, 3))
     for state in ("PrepareAbort", "Ongoing", "CompleteCommit"):
         assert prepared_commits([transaction(state, *places)], ends) == ()
-
-
-@pytest.mark.parametrize(("at", "expected"), [(0, 100), (50, 100), (100, 200), (200, 230), (230, None)])
-def test_files_of_earlier_backups(at: int, expected: int | None) -> None:
-    """Full ones, and the one that ends where the copy ends."""
-    known = [Segment(0, 100, 1, 64, "a"), Segment(0, 50, 1, 30, "b"), Segment(100, 200, 1, 64, "c"),
-             Segment(200, 230, 1, 10, "d"), Segment(200, 220, 1, 5, "e"), Segment(200, 300, 1, 64, "f")]
-    found = reusable(known, at, 230, 64)
-    assert (found.end if found else None) == expected
