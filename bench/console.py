@@ -86,6 +86,11 @@ def resident_mb(pid: int) -> float:
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1000  # type: ignore[index]
 
 
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def searched(address: str, topic: str) -> tuple[int, float, float]:
     """Run a search to its end; return stored bytes, the console's seconds, and the visitor's seconds."""
     path, total, seconds, began = f"/topics/{topic}/records?search=1&text={NEEDLE}", 0, 0.0, time.perf_counter()
@@ -109,19 +114,25 @@ def main() -> None:
         with Cluster(bootstrap, timeout=60) as cluster:
             create(cluster, options.topics)
             values = {codec: fill(cluster, options.search_mb, codec) for codec in ("none", "lz4")}
-        with process("console", "--bootstrap", bootstrap, "--listen", "127.0.0.1:0") as (console, line):
+        arguments = ("--bootstrap", bootstrap, "--listen", "127.0.0.1:0", "--timeout", "30")
+        with process("console", *arguments) as (console, line):
             address = line.split()[1].rstrip("/")
             print(f"{options.topics:,} topics; resident after the start: {resident_mb(console.pid):.1f} MB")
             for page in PAGES:
-                first, text = fetched(address + page)
+                before = cpu_seconds(console.pid)
+                first, _ = fetched(address + page)
+                cpu = cpu_seconds(console.pid) - before
                 later = statistics.median(fetched(address + page)[0] for _ in range(5))
-                print(f"{page:24} first {first * 1000:7.1f} ms, then {later * 1000:7.1f} ms, {len(text):,} characters, "
-                      f"resident {resident_mb(console.pid):.1f} MB")
+                print(f"{page:24} first {first * 1000:7.1f} ms ({cpu * 1000:.0f} ms of the console's processor time), "
+                      f"then {later * 1000:7.1f} ms, resident {resident_mb(console.pid):.1f} MB", flush=True)
             for codec, size in values.items():
+                before = cpu_seconds(console.pid)
                 stored, seconds, wall = searched(address, f"searched-{codec}")
+                cpu = cpu_seconds(console.pid) - before
                 print(f"search, {codec}: {stored / 1e6:,.0f} MB stored, {size / 1e6:,.0f} MB of values: "
                       f"{stored / seconds / 1e6:,.0f} MB/s stored, {size / wall / 1e6:,.0f} MB/s of values by the "
-                      "visitor's clock")
+                      f"visitor's clock, {size / cpu / 1e6:,.0f} MB for each second of the console's processor time",
+                      flush=True)
             print(f"resident at the end: {resident_mb(console.pid):.1f} MB")
 
 

@@ -119,6 +119,12 @@ class Lab:
     def leader_of_quorum(self) -> int:
         return QuorumClient(self.client).describe().leader
 
+    def behind_ms(self, voter: int) -> int:
+        """Time since a voter was caught up, as the leader has it; 0 for the leader."""
+        found = QuorumClient(self.client).describe()
+        caught_up_ms = next(each.caught_up_ms for each in found.voters if each.node_id == voter)
+        return 0 if found.leader == voter else now_ms() - caught_up_ms
+
     def following_controller(self) -> int:
         return next(each for each in self.cluster.controllers if each != self.leader_of_quorum())
 
@@ -160,9 +166,9 @@ def disk_full(lab: Lab) -> None:
 
 def slow_follower(lab: Lab) -> None:
     lab.topic("t", [[1, 2, 3]])
-    lab.cluster.brokers[2].slow_disk(2_500)
-    for _ in range(8):
-        lab.produce("t", 2_000, 500, acks=1)
+    lab.cluster.brokers[2].slow_disk(700)
+    for _ in range(20):
+        lab.produce("t", 1_800, 500, acks=1)
     lab.wait(lambda: lab.isr("t") == [1, 3], "the follower leaves the ISR")
 
 
@@ -201,13 +207,7 @@ def unclean_election(lab: Lab) -> None:
 def controller_killed(lab: Lab) -> None:
     lab.cluster.controllers[3001].kill()
     lab.client.close()
-
-    def is_behind() -> bool:
-        found = QuorumClient(lab.client).describe()
-        voter = next(each for each in found.voters if each.node_id == 3001)
-        return found.leader != 3001 and now_ms() - voter.caught_up_ms > 2_000
-
-    lab.wait(is_behind, "another controller leads, and the killed one is behind")
+    lab.wait(lambda: lab.behind_ms(3001) > 2_000, "another controller leads, and the killed one is behind")
 
 
 def quorum_lost(lab: Lab) -> None:
@@ -222,7 +222,9 @@ def controller_paused(lab: Lab) -> None:
 
 
 def voter_cut_from_leader(lab: Lab) -> None:
-    lab.cluster.cut(lab.following_controller(), lab.leader_of_quorum())
+    follower = lab.following_controller()
+    lab.cluster.cut(follower, lab.leader_of_quorum())
+    lab.wait(lambda: lab.behind_ms(follower) > 2_000, "the voter is behind")
 
 
 def even_quorum(lab: Lab) -> None:

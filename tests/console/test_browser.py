@@ -108,6 +108,13 @@ def chromium(*arguments: str, profile: Path, scheme: str = "light") -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm(node: Started) -> None:
+    """Start a server once: its event loop opens a descriptor that the process keeps."""
+    with served(node.bootstrap, None):
+        pass
+
+
 def test_every_page_is_accessible(node: Started, cluster: Cluster, axe: bytes, tmp_path: Path) -> None:
     fill(cluster, "browsed", [b'{"name": "value %d"}' % each for each in range(150)])
     commit_offsets(cluster, "g-browsed", {("browsed", 0): 20})
@@ -140,5 +147,4 @@ def test_the_script_continues_a_search(node: Started, cluster: Cluster, tmp_path
     with served(node.bootstrap, b"const axe = {run: async () => ({violations: [], passes: []})};") as address:
         shown = chromium("--virtual-time-budget=15000", "--dump-dom",
                          f"{address}/topics/continued/records?search=1&start=5&text=x", profile=tmp_path / "p")
-    assert "Content-Security-Policy" not in shown
-    assert len(re.findall(r'<td class="place">', shown)) in (100, 345)
+    assert len(re.findall(r'<td class="place">', shown)) == 345

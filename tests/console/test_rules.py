@@ -14,6 +14,7 @@ from kraft.console.why.finding import RED, named
 from kraft.console.why.history import FENCED, REGISTERED
 from kraft.console.why.rules import findings
 from kraft.recorder.entry import Entry
+from kraft.recorder.why import Answer
 from tests.console.situations import NOW, REFUSED, SITUATIONS, UP, WITHOUT_2, down, explained, facts, history
 
 FIRST = 3
@@ -71,6 +72,12 @@ def test_red_comes_first_and_causes_before_effects() -> None:
     found = findings(facts(brokers=down(), probes={2: REFUSED}, placed=WITHOUT_2, about_partitions=explained(
         "isr", 1, "In sync: 1."), quorum=SITUATIONS["even-quorum"]().quorum))
     assert [each.about for each in found] == ["broker 2", "t/0", "quorum"]
+
+
+def test_a_quorum_that_brokers_do_not_reach() -> None:
+    unknown = Answer("leader", -1, False, "It is not known whether there is a leader: no controller answers.")
+    [found] = findings(facts(quorum=None, about_quorum=[unknown]))
+    assert found.sentence.startswith("The metadata quorum has no leader that the brokers reach.")
 
 
 def test_old_unclean_elections_are_history() -> None:

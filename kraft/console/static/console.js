@@ -52,8 +52,8 @@ const search = async () => {
   const stop = document.getElementById("search-stop");
   const link = document.getElementById("search-next");
   let next = first.dataset.next, bytes = Number(first.dataset.bytes), time = Number(first.dataset.seconds);
-  let stopped = rows.children.length >= 100;
-  stop.hidden = stopped;
+  let stopped = false;
+  stop.hidden = false;
   stop.addEventListener("click", () => { stopped = true; stop.hidden = true; });
   while (next && !stopped) {
     let answer, page;

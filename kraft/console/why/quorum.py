@@ -12,7 +12,10 @@ def explained(facts: Facts) -> Iterator[Finding]:
         if answer.is_well or answer.about == "lease":
             continue
         severity: Severity = RED if answer.about == "leader" else AMBER
-        yield Finding(severity, "quorum", answer.text, _size(facts), "/quorum", 0 if answer.about == "leader" else 2)
+        text = answer.text
+        if answer.about == "leader" and facts.quorum is None:
+            text = f"The metadata quorum has no leader that the brokers reach. {text}"
+        yield Finding(severity, "quorum", text, _size(facts), "/quorum", 0 if answer.about == "leader" else 2)
 
 
 def unanswered(facts: Facts) -> Iterator[Finding]:
