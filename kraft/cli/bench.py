@@ -1,26 +1,22 @@
 """`kraft bench`: loads any cluster that speaks Kafka's protocol and measures it."""
 
 import json
-from collections.abc import Callable
 from typing import Any, Final
 
 import click
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from kraft.cli.bench_limits import check, search
+from kraft.cli.bench_options import prepare, waiting, workload_of, workload_options
 from kraft.cli.client_config import CLIENT_CONFIG
 from kraft.cli.command import kraft
-from kraft.cli.number_types import NUMBER, WHOLE, IntRange, whole_number
-from kraft.cli.options import BOOTSTRAP, OUTPUT_FILE, Seconds, print_json
+from kraft.cli.number_types import IntRange
+from kraft.cli.options import BOOTSTRAP, print_json
 from kraft.client import Cluster
-from kraft.client.topics import create_topic
 from kraft.load.compare import RATIO_NOTE, Ratio, compare
-from kraft.load.measure import Measurement, cpu_seconds, fill, measure
+from kraft.load.measure import Measurement, cpu_seconds, measure
 from kraft.load.report import html_report
-from kraft.load.workload import Workload
-
-Command = Callable[..., None]
 
 # Permitted shortfall of a run below its wanted rate, and the time that a run loses at its end at any rate.
 RATE_TOLERANCE: Final = 0.05
@@ -28,65 +24,13 @@ RATE_GRACE_SECONDS: Final = 0.25
 BUSY: Final = 0.9
 
 
-class Acks(click.ParamType[int]):
-    """`all`, or a number that the workload checks."""
-
-    name = "all|1|0"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if value == "all":
-            return -1
-        try:
-            return whole_number(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is not all, 1 or 0.", param, ctx)
-
-
-
-WORKLOAD_OPTIONS: Final = (
-    click.option("--connections", type=WHOLE, default=1, show_default=True,
-                 help="Connections, each to a partition's leader."),
-    click.option("--in-flight", type=WHOLE, default=1, show_default=True,
-                 help="Requests in progress on each connection."),
-    click.option("--rate", type=NUMBER, default=0.0, show_default=True,
-                 help="Requests per second over all connections; 0 sends as fast as replies come."),
-    click.option("--record-bytes", type=WHOLE, default=100, show_default=True, help="Size of a record's value."),
-    click.option("--batch-bytes", type=WHOLE, default=0, show_default=True,
-                 help="About the size of a batch; 0 is one record."),
-    click.option("--acks", type=Acks(), default="1", show_default=True, help="all, 1 or 0; -1 is all."),
-    click.option("--codec", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd."),
-    click.option("--fetch-bytes", type=WHOLE, default=1 << 20, show_default=True, help="max.bytes of a Fetch."),
-    click.option("--committed", is_flag=True, help="fetch: read with read_committed."),
-    click.option("--topic", default="kraft-bench", show_default=True, help="Created when it does not exist."),
-    click.option("--partitions", type=IntRange(1), help="Partitions of a new topic [default: --connections]."),
-    click.option("--fill-bytes", type=IntRange(0), default=0, show_default=True,
-                 help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
-                      "the existing records."),
-    click.option("--seed", type=WHOLE, default=1, show_default=True, help="Of the records' values."),
-    click.option("--seconds", type=Seconds(), default=10.0, show_default=True,
-                 help="Measured time."),
-    click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
-                 help="Time before the measurement."),
-    click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
-    click.option("--output", "output_file", type=OUTPUT_FILE,
-                 help="Write the figures as JSON to a file."),
-    click.option("--html", "html_file", type=OUTPUT_FILE,
-                 help="Write a report with plots as one HTML file."),
-)
-WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "batch_bytes", "acks", "codec",
-                          "fetch_bytes", "committed", "topic", "seed")
-
-
-def workload_options(command: Command) -> Command:
-    """Add the options that every load has, in this order in the help."""
-    for option in reversed(WORKLOAD_OPTIONS):
-        command = option(command)
-    return command
-
-
 @kraft.group("bench")
 def bench() -> None:
     """Load any Kafka cluster and measure it: latency from the time at which a request was due, CPU time with --pid."""
+
+
+bench.add_command(check)
+bench.add_command(search)
 
 
 def _single(kind: str, text: str) -> None:
@@ -97,11 +41,11 @@ def _single(kind: str, text: str) -> None:
                   help="Process of the server on this machine: its CPU time. Again for each node of a cluster.")
     @workload_options
     def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
-        workload = _workload(kind, options)
+        workload = workload_of(kind, options)
         cpu_seconds(pids)                      # a missing process is reported before the load starts
         with Cluster(bootstrap) as cluster:
-            _prepare(workload, cluster, options)
-            with _waiting(f"{kind} for {options['warmup'] + options['seconds']:g} s"):
+            prepare(workload, cluster, options)
+            with waiting(f"{kind} for {options['warmup'] + options['seconds']:g} s"):
                 run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
         _write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
         if not options["as_json"]:
@@ -127,16 +71,16 @@ _single("end-to-end", "Produce and read at the same time: the time from when a b
 def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: tuple[int, ...], pairs: int,
                     **options: Any) -> None:
     """Run one workload alternately on the clusters A and B (host:port), and print ratios with their confidence."""
-    workload = _workload(kind, options)
+    workload = workload_of(kind, options)
     cpu_seconds((*pids_a, *pids_b))
     runs: list[tuple[Measurement, Measurement]] = []
     with Cluster(a) as cluster_a, Cluster(b) as cluster_b:
         for cluster in (cluster_a, cluster_b):
-            _prepare(workload, cluster, options)
+            prepare(workload, cluster, options)
         for turn in range(pairs):
             # The order alternates, so that neither cluster always starts in the state that the other left.
             order = [(cluster_a, pids_a), (cluster_b, pids_b)]
-            with _waiting(f"pair {turn + 1} of {pairs}"):
+            with waiting(f"pair {turn + 1} of {pairs}"):
                 found = [measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
                          for cluster, pids in (order if turn % 2 == 0 else reversed(order))]
             runs.append((found[0], found[1]) if turn % 2 == 0 else (found[1], found[0]))
@@ -175,32 +119,6 @@ def shortfall_of(run: Measurement) -> str | None:
     if kind == "fetch" and not run.records_per_second:
         return f"topic {run.workload['topic']}: there is no record to read (--fill-bytes appends some)"
     return None
-
-
-def _workload(kind: str, options: dict[str, Any]) -> Workload:
-    return Workload(kind, **{name: options[name] for name in WORKLOAD_FIELDS})
-
-
-def _prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> None:
-    if workload.kind == "ping":
-        cluster.check_access()
-        return
-    if workload.kind == "fetch" and not options["fill_bytes"]:
-        cluster.topic(workload.topic)       # raises for a missing topic
-        return
-    create_topic(cluster, workload.topic, options["partitions"] or workload.connections)
-    if workload.kind == "fetch":
-        with _waiting(f"appending {options['fill_bytes'] / 1e6:,.0f} MB to {workload.topic}"):
-            fill(workload, cluster, options["fill_bytes"])
-
-
-def _waiting(text: str) -> Progress:
-    """Show a spinner on standard error during a run, if that is a terminal."""
-    console = Console(stderr=True)
-    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console,
-                        transient=True, disable=not console.is_terminal)
-    progress.add_task(text, total=None)
-    return progress
 
 
 def _write(options: dict[str, Any], title: str, runs: list[tuple[str, Measurement]], ratios: list[Ratio]) -> None:

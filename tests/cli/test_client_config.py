@@ -131,7 +131,7 @@ ARGUMENTS = {
     "quorum plan": "1", "quorum reassign": "1", "quorum remove": f"1 {'A' * 21}Q", "metadata cat": "/",
     "metadata diff": "--as-of 1", "backup create": "TABLE",
     "pipeline export": "TABLE --topic t", "pipeline ingest": "ROWS --topic t --job JOB",
-    "bench compare": "localhost:1 localhost:1 ping",
+    "bench compare": "localhost:1 localhost:1 ping", "bench search": "ping --limit-ms 1",
     "transactions describe": "t", "transactions abort": "t/0 --start-offset 1",
     "acls add": "--allow-principal User:alice --topic t", "acls remove": "--topic t",
     "acls test": "User:alice read topic:t",

@@ -1,0 +1,100 @@
+"""Options that every load of `kraft bench` has, and the workload that they describe."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from kraft.cli.number_types import NUMBER, WHOLE, IntRange, whole_number
+from kraft.cli.options import OUTPUT_FILE, Seconds
+from kraft.client import Cluster
+from kraft.client.topics import create_topic
+from kraft.load.measure import fill
+from kraft.load.workload import Workload
+
+Command = Callable[..., None]
+
+
+class Acks(click.ParamType[int]):
+    """`all`, or a number that the workload checks."""
+
+    name = "all|1|0"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "all":
+            return -1
+        try:
+            return whole_number(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not all, 1 or 0.", param, ctx)
+
+
+WORKLOAD_OPTIONS: Final = (
+    click.option("--connections", type=WHOLE, default=1, show_default=True,
+                 help="Connections, each to a partition's leader."),
+    click.option("--in-flight", type=WHOLE, default=1, show_default=True,
+                 help="Requests in progress on each connection."),
+    click.option("--rate", type=NUMBER, default=0.0, show_default=True,
+                 help="Requests per second over all connections; 0 sends as fast as replies come."),
+    click.option("--record-bytes", type=WHOLE, default=100, show_default=True, help="Size of a record's value."),
+    click.option("--batch-bytes", type=WHOLE, default=0, show_default=True,
+                 help="About the size of a batch; 0 is one record."),
+    click.option("--acks", type=Acks(), default="1", show_default=True, help="all, 1 or 0; -1 is all."),
+    click.option("--codec", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd."),
+    click.option("--fetch-bytes", type=WHOLE, default=1 << 20, show_default=True, help="max.bytes of a Fetch."),
+    click.option("--committed", is_flag=True, help="fetch: read with read_committed."),
+    click.option("--topic", default="kraft-bench", show_default=True, help="Created when it does not exist."),
+    click.option("--partitions", type=IntRange(1), help="Partitions of a new topic [default: --connections]."),
+    click.option("--fill-bytes", type=IntRange(0), default=0, show_default=True,
+                 help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
+                      "the existing records."),
+    click.option("--seed", type=WHOLE, default=1, show_default=True, help="Of the records' values."),
+    click.option("--seconds", type=Seconds(), default=10.0, show_default=True,
+                 help="Measured time."),
+    click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
+                 help="Time before the measurement."),
+    click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
+    click.option("--output", "output_file", type=OUTPUT_FILE,
+                 help="Write the figures as JSON to a file."),
+    click.option("--html", "html_file", type=OUTPUT_FILE,
+                 help="Write a report with plots as one HTML file."),
+)
+WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "batch_bytes", "acks", "codec",
+                          "fetch_bytes", "committed", "topic", "seed")
+
+
+def workload_options(command: Command) -> Command:
+    """Add the options that every load has, in this order in the help."""
+    for option in reversed(WORKLOAD_OPTIONS):
+        command = option(command)
+    return command
+
+
+def workload_of(kind: str, options: dict[str, Any]) -> Workload:
+    """Return the workload of the options. Raises `InvalidWorkloadError`."""
+    return Workload(kind, **{name: options[name] for name in WORKLOAD_FIELDS})
+
+
+def prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> None:
+    """Check access, and create and fill the topic as far as the workload needs it."""
+    if workload.kind == "ping":
+        cluster.check_access()
+        return
+    if workload.kind == "fetch" and not options["fill_bytes"]:
+        cluster.topic(workload.topic)       # raises for a missing topic
+        return
+    create_topic(cluster, workload.topic, options["partitions"] or workload.connections)
+    if workload.kind == "fetch":
+        with waiting(f"appending {options['fill_bytes'] / 1e6:,.0f} MB to {workload.topic}"):
+            fill(workload, cluster, options["fill_bytes"])
+
+
+def waiting(text: str) -> Progress:
+    """Show a spinner on standard error during a run, if that is a terminal."""
+    console = Console(stderr=True)
+    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console,
+                        transient=True, disable=not console.is_terminal)
+    progress.add_task(text, total=None)
+    return progress
