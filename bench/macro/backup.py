@@ -79,7 +79,8 @@ def figures(server: KraftServer, top: Path, data_bytes: int, share: float, optio
         highest = measure(sent, cluster, seconds=ALONE_SECONDS, pids=server.pids)
         paced = replace(sent, rate=highest.requests_per_second * share)
         before = measure(paced, cluster, seconds=LOAD_SECONDS, pids=server.pids)
-        backup = BackupProcess(server.bootstrap, top / "backups", *options)
+        # Not the clients' own records, of which there are as many as this machine is fast.
+        backup = BackupProcess(server.bootstrap, top / "backups", "--topic", stored.topic, *options)
         backup.start()
         during = measure(paced, cluster, seconds=LOAD_SECONDS, warmup=0.5, pids=server.pids)
         backup.join()
