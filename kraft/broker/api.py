@@ -35,7 +35,8 @@ Result = TypeVar("Result")
 class RequestContext(NamedTuple):
     """Context of a request: version, client, listener, time, and the client's identity. `client_host` is an address
     without a port. `run` runs the steps that a handler has left after it returned. A request that `is_small` has two
-    kilobytes at most. `access` is what the client may do; None: everything, as there is no authorizer."""
+    kilobytes at most. `access` is what the client may do; None: everything, as there is no authorizer. `software`: name
+    and version of the client's library, as it reported them."""
 
     version: int
     client_id: str
@@ -46,6 +47,8 @@ class RequestContext(NamedTuple):
     principal: Principal = ANONYMOUS
     is_small: bool = False
     access: "Access | None" = None
+    software: tuple[str, str] = ("", "")
+    client_port: int = 0
 
     @property
     def client(self) -> Client:

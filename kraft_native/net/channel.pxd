@@ -41,6 +41,7 @@ cdef class RequestChannel:
     cdef dict api_versions         # version -> body
     cdef dict invalid_client       # version -> body with INVALID_REQUEST
     cdef bytes api_versions_unsupported
+    cdef dict software             # what clients name themselves: (name, version) in bytes -> in text
     cdef list woken                # endpoints that are due
     cdef bint turn_due
     cdef readonly dict connections  # type: dict[Endpoint, None]  # in the order of their arrival
@@ -62,8 +63,11 @@ cdef class RequestChannel:
 
     cdef Api* api(self, int16_t api_key) noexcept
     cdef int wake(self, Endpoint endpoint) except -1
-    # The body that answers an ApiVersions request; None when the request is malformed.
-    cdef bytes api_versions_body(self, int16_t api_version, Span* body)
+    # The body that answers an ApiVersions request; None when the request is malformed. The endpoint remembers what the
+    # client names itself.
+    cdef bytes api_versions_body(self, int16_t api_version, Span* body, Endpoint endpoint)
+    # Name and version of a client's software, from its ApiVersions request; None when it does not name itself.
+    cdef tuple client_software(self, int16_t api_version, Span* body)
     # Counts the copied part of an answer as memory until it is sent; pages of the log do not count. One that is too
     # large is refused. Returns the size of all.
     cdef Py_ssize_t count_answer(self, Reply reply) except -1

@@ -9,6 +9,7 @@ channel schedules one callback per iteration, however many connections there are
 
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
+from cpython.bytes cimport PyBytes_FromStringAndSize
 
 cimport cython
 
@@ -27,6 +28,11 @@ cdef int64_t within(str name, object value, int64_t low, int64_t high) except? -
     if not low <= value <= high:
         raise InvalidArgumentError(f"{name} must be {low} to {high}, not {value}")
     return value
+
+
+cdef enum:
+    SOFTWARE_BYTES_MAX = 128       # of a name or a version that is kept
+    SOFTWARE_MAX = 1000            # different ones
 
 
 cdef bint is_software_name(const uint8_t* p, Py_ssize_t count) noexcept nogil:
@@ -87,6 +93,7 @@ cdef class RequestChannel:
         self.handlers = [None] * API_KEYS
         self.api_versions = {}
         self.invalid_client = {}
+        self.software = {}
         self.woken = []
         self.connections = {}
         self.closed = {}
@@ -140,7 +147,8 @@ cdef class RequestChannel:
         self.invalid_client = dict(invalid)
         self.api_versions_unsupported = unsupported
 
-    cdef bytes api_versions_body(self, int16_t api_version, Span* body):
+    cdef bytes api_versions_body(self, int16_t api_version, Span* body, Endpoint endpoint):
+        cdef Span names = body[0]
         cdef const uint8_t* text
         cdef uint32_t count
         cdef bint valid = True
@@ -155,7 +163,30 @@ cdef class RequestChannel:
                 valid = valid and is_software_name(text, <Py_ssize_t>count - 1)
             if span_skip_tags(body) < 0:
                 return None
-        return answer if valid else self.invalid_client[api_version]
+        if not valid:
+            return self.invalid_client[api_version]
+        if endpoint.software is None:
+            endpoint.software = self.client_software(api_version, &names)
+        return answer
+
+    cdef tuple client_software(self, int16_t api_version, Span* body):
+        cdef const uint8_t* text
+        cdef uint32_t count
+        cdef list parts = []
+        if api_version < self.apis[API_VERSIONS_KEY].flexible_from:
+            return None
+        for _ in range(2):
+            if span_uvarint(body, &count) < 0 or count == 0 or span_bytes(body, <Py_ssize_t>count - 1, &text) < 0:
+                return None
+            if count > SOFTWARE_BYTES_MAX or not is_software_name(text, <Py_ssize_t>count - 1):
+                return None
+            parts.append(PyBytes_FromStringAndSize(<const char*>text, <Py_ssize_t>count - 1))
+        found = self.software.get(tuple(parts))
+        if found is None:
+            if len(self.software) >= SOFTWARE_MAX:
+                self.software.clear()       # connections keep theirs
+            found = self.software[tuple(parts)] = tuple([(<bytes>part).decode("ascii") for part in parts])
+        return found
 
     cdef Api* api(self, int16_t api_key) noexcept:
         """The api of the key; NULL when it is not served."""

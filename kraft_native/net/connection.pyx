@@ -297,7 +297,7 @@ cdef class Connection(RestrainedEndpoint):
     cdef int answer_api_versions(self, RequestHeader* header, Span* body) except -1:
         """Reply with response header version 0 whatever the request's version, so that clients of any age can read
         it."""
-        cdef bytes answer = self.channel.api_versions_body(header.api_version, body)
+        cdef bytes answer = self.channel.api_versions_body(header.api_version, body, self)
         cdef Moments moments
         cdef Reply reply
         if answer is None:

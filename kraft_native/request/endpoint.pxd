@@ -7,6 +7,8 @@ from kraft_native.request.reply cimport ReplySink
 
 cdef class Endpoint(ReplySink):
     cdef bint woken                # listed for a call already
+    # type: tuple[str, str] | None
+    cdef readonly tuple software   # name and version of the client's library; None: it has not named it
     # Continues after a change: sends what is ready, processes pending requests. Called at most once per loop iteration.
     cdef int take_turn(self) except -1
     cdef bint queued               # waits for its next slice

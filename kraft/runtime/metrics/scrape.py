@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from kraft._version import __version__
+from kraft.broker.client_series import GROUP, TRANSACTIONAL_ID
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.readiness import REASONS
@@ -30,6 +31,7 @@ from kraft.runtime.metrics.names import METRICS
 from kraft.runtime.net.server import Server
 from kraft.runtime.quorum.metadata_machine import VOTE_KINDS, QuorumMetadata
 from kraft.runtime.quorum.quorum_replica import QuorumReplica
+from kraft_native.base.clock import wall_ms
 from kraft_native.base.errors import OperationError
 from kraft_native.log.flusher import Flusher
 from kraft_native.partition.partition import Partition
@@ -122,6 +124,7 @@ async def read(node: RunningNode, parts: "NodeParts", requested_s: float) -> She
     _read_broker(parts, sheet, stopping=node.stopping)
     _read_failures(parts, sheet)
     _read_waiting(parts, sheet)
+    await _read_clients(parts, sheet)
     await _read_groups(parts, sheet)
     await _read_transactions(parts, sheet)
     _read_applied(parts, sheet)
@@ -258,6 +261,32 @@ def _read_waiting(parts: "NodeParts", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_numincrementalfetchsessions", len(sessions))
     sheet.put(f"{prefix}_numincrementalfetchpartitionscached", sessions.partition_count)
     sheet.put(f"{prefix}_incrementalfetchsessionevictions_total", sessions.evictions_total)
+
+
+async def _read_clients(parts: "NodeParts", sheet: Sheet) -> None:
+    """Read what clients have pushed, in slices: there may be tens of thousands of values."""
+    series = parts.core.broker.telemetry.series
+    if series is None:
+        return
+    now_ms = wall_ms()
+    clients = list(series.clients(now_ms).values())
+    prefix = "kraft_client_telemetry"
+    sheet.put(f"{prefix}_clients", len(clients))
+    sheet.put(f"{prefix}_series", series.count)
+    sheet.put(f"{prefix}_dropped_total", series.dropped)
+    sheet.put(f"{prefix}_evicted_total", series.evicted)
+    for result, count in series.pushes.items():
+        sheet.put(f"{prefix}_pushes_total", count, result)
+    part = TimeSlice()
+    for client in clients:
+        names = client.facts["client_instance_id"], client.facts["client_id"]
+        sheet.put("kraft_client_info", max(0, now_ms - client.pushed_ms) / 1000, *names,
+                  client.facts["client_software_name"], client.facts["client_software_version"],
+                  client.facts["client_source_address"], client.groups.get(GROUP, ""),
+                  client.groups.get(TRANSACTIONAL_ID, ""))
+        for (metric, attributes), value in list(client.values.items()):
+            sheet.put("kraft_client_metric", value, *names, metric, attributes)
+            await part.give_way()
 
 
 async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:

@@ -19,7 +19,7 @@ from kraft.protocol.messages.api_versions_response import (
 
 FIRST_VERSION_WITH_ZERO_MINIMUM: Final = 4
 TELEMETRY_KEYS: Final = (71, 72)
-"""Kafka announces them only with a receiver of client metrics, which kraft lacks; the requests are answered."""
+"""Announced only with a receiver of client metrics, as in Kafka; without one the requests are answered."""
 
 
 class ApiVersionsAnswers(NamedTuple):
@@ -40,17 +40,18 @@ def served_versions(api: Api, versions: range, unstable: Collection[int] = ()) -
 
 
 def api_versions_answers(keys: Iterable[int], supported: Mapping[str, tuple[int, int]], finalized: Mapping[str, int],
-                         epoch: int, *, controller: bool = False,
+                         epoch: int, *, controller: bool = False, telemetry: bool = False,
                          unstable: Collection[int] = ()) -> ApiVersionsAnswers:
     """Encode all answers.
 
     - `keys`: the APIs that a listener serves.
     - `supported`: lowest and highest level of each feature.
     - `finalized`: the cluster's levels as of the metadata offset `epoch`.
+    - `telemetry`: whether client metrics are received.
     - `unstable`: those of the APIs that are served in their unstable version too.
     """
     apis = []
-    for key in sorted(key for key in keys if key not in TELEMETRY_KEYS):
+    for key in sorted(key for key in keys if telemetry or key not in TELEMETRY_KEYS):
         api = API_BY_KEY[key]
         versions = api.controller_versions if controller else api.broker_versions
         versions = served_versions(api, api.versions if versions is None else versions, unstable)

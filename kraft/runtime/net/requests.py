@@ -39,6 +39,7 @@ SMALL_BYTES: Final = 2 * 1024
 """Size up to which a body is decoded in one step: that takes less than a millisecond, whatever the body holds."""
 SHORT_BYTES: Final[dict[int, int]] = {ApiKey.WRITE_TXN_MARKERS: 256}
 """Size up to which all steps of a handler together take less than a millisecond: their number follows from the size."""
+NO_SOFTWARE: Final = ("", "")
 SHORT_ELEMENTS: Final = 64
 """Array elements, at all levels together, of an answer that is encoded in one step."""
 
@@ -176,7 +177,8 @@ class RequestRouter:
             request = _messages(api_key)[0].decode(body, reply.api_version)
             context = RequestContext(reply.api_version, _client_id(reply), getattr(reply.sink, "peer_host", ""),
                                      self.listener, self.clock(), partial(self._run_rest, reply),
-                                     getattr(reply.sink, "principal", ANONYMOUS), is_small=True)
+                                     getattr(reply.sink, "principal", ANONYMOUS), is_small=True,
+                                     software=_software(reply), client_port=getattr(reply.sink, "peer_port", 0))
             audited = self._begin_audit(reply, request)
             steps = self._handler(api_key)(self.broker, request, context, partial(self._answer, reply, None, audited))
             if steps is not None and len(body) <= SHORT_BYTES.get(api_key, 0):
@@ -207,7 +209,8 @@ class RequestRouter:
         work.request = request = yield from decoded(api, version, body, in_steps=_runs_in_steps(handler_of(api.key)))
         context = RequestContext(version, _client_id(reply), getattr(reply.sink, "peer_host", ""), self.listener,
                                  self.clock(), partial(self._run, work),
-                                 getattr(reply.sink, "principal", ANONYMOUS))
+                                 getattr(reply.sink, "principal", ANONYMOUS), software=_software(reply),
+                                 client_port=getattr(reply.sink, "peer_port", 0))
         try:
             audited = self._begin_audit(reply, request)
             steps = self._handler(api.key)(self.broker, request, context, partial(self._answer, reply, work, audited))
@@ -301,6 +304,10 @@ class RequestRouter:
         if self.audit is not None:
             self.audit.failed(reply, ErrorCode.UNKNOWN_SERVER_ERROR)
         reply.refuse("failure")
+
+
+def _software(reply: Reply) -> tuple[str, str]:
+    return getattr(reply.sink, "software", None) or NO_SOFTWARE
 
 
 def _client_id(reply: Reply) -> str:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.broker import Broker
+from kraft.broker.client_series import ClientSeries, SeriesLimits
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.coordinator import GroupCoordinator
@@ -58,9 +59,9 @@ class BrokerCore:
         self.broker = Broker(
             config=config, cluster_id=storage.cluster_id, table=path.table, groups=groups,
             transactions=transactions, controller=control, log_dirs=storage.logs, image=control.image,
-            telemetry=ClientTelemetry(uuid.uuid4), cold_reader=path.cold_reader, loggers=LoggerLevels(),
-            leaders=lines.checks, authorizer=control.quorum.authorizer, endpoints=dict(endpoints),
-            faults=ApplyFaults(_report_fault, _report_repair))
+            telemetry=ClientTelemetry(uuid.uuid4, _client_series(config)), cold_reader=path.cold_reader,
+            loggers=LoggerLevels(), leaders=lines.checks, authorizer=control.quorum.authorizer,
+            endpoints=dict(endpoints), faults=ApplyFaults(_report_fault, _report_repair))
         if self.broker.authorizer is not None:
             path.authorize(self.broker.authorizer)
         path.table.explain(self.broker.absence_by_key)
@@ -158,3 +159,13 @@ def _report_fault(subject: str, why: str, error: BaseException | None) -> None:
 
 def _report_repair(subject: str) -> None:
     log.warning("%s: the committed metadata is applied again", subject)
+
+
+def _client_series(config: NodeConfig) -> ClientSeries | None:
+    """Return the receiver of client metrics: a node that serves its own metrics shows theirs, too."""
+    if not config["kraft.metrics.listener"]:
+        return None
+    prefix = "kraft.client.telemetry"
+    return ClientSeries(SeriesLimits(
+        config.integer(f"{prefix}.clients.max"), config.integer(f"{prefix}.series.max"),
+        config.integer(f"{prefix}.series.per.client.max"), config.integer(f"{prefix}.decompressed.max.bytes")))

@@ -61,6 +61,7 @@ class Serving:
         for name, channel in self._channels.items():
             bodies = api_versions_answers([ApiKey.API_VERSIONS, *self._keys(name)], SUPPORTED, features,
                                         max(image.offset, 0), controller=name in self._config.controller_listener_names,
+                                        telemetry=self._core.broker.telemetry.series is not None,
                                         unstable=self._unstable)
             channel.serve_api_versions(bodies.answers, bodies.invalid, bodies.unsupported)
 

@@ -1,0 +1,193 @@
+"""Client metrics that were pushed: decoded, bounded in every respect, and removed when their client is silent."""
+
+import struct
+from uuid import UUID
+
+import pytest
+
+from kraft.broker.client_series import ClientSeries, SeriesLimits, attributes_text
+from kraft.broker.client_telemetry import NOTHING, ClientTelemetry, Subscription, subscription_id
+from kraft.broker.otlp import Point, points
+from kraft.metadata.image import CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, MetadataImage, Resource
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
+from kraft.steps import finish
+from kraft_native.base.errors import MalformedMessageError
+from kraft_native.batch.codecs import compress
+
+ID, OTHER = UUID(int=0x1234_5678 << 64), UUID(int=0x8765_4321 << 64)
+NOW_MS = 1_700_000_000_000
+LIMITS = SeriesLimits(clients=3, series=6, series_of_client=4, decompressed_bytes=100_000)
+FACTS = {"client_instance_id": "i", "client_id": "c"}
+
+
+def varint(value: int) -> bytes:
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def field(number: int, value: bytes | int) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def attribute(key: str, value: bytes) -> bytes:
+    return field(1, key.encode()) + field(2, value)
+
+
+def point(value: float, **attributes: str) -> bytes:
+    number = struct.pack("<Bq", 6 << 3 | 1, value) if isinstance(value, int) else struct.pack("<Bd", 4 << 3 | 1, value)
+    return number + b"".join(field(7, attribute(key, field(1, text.encode()))) for key, text in attributes.items())
+
+
+def metric(name: str, *values: bytes, kind: int = 5, temporality: int = 0) -> bytes:
+    body = b"".join(field(1, value) for value in values) + (field(2, temporality) if temporality else b"")
+    return field(1, name.encode()) + field(kind, body)
+
+
+def payload(*metrics: bytes, **resource: str) -> bytes:
+    attributes = b"".join(field(1, attribute(key, field(1, text.encode()))) for key, text in resource.items())
+    return field(1, field(1, attributes) + field(2, b"".join(field(2, each) for each in metrics)))
+
+
+def found(data: bytes) -> list[Point]:
+    return [each for each in points(data) if each is not None]
+
+
+def test_decoding() -> None:
+    data = payload(metric("gauge", point(1.5, topic="t", a="b")), metric("sum", point(7), kind=7, temporality=1),
+                   metric("total", point(-3), point(2), kind=7, temporality=2), group_id="g")
+    resource = (("group_id", "g"),)
+    assert found(data) == [
+        Point("gauge", (("topic", "t"), ("a", "b")), 1.5, False, resource), Point("sum", (), 7.0, True, resource),
+        Point("total", (), -3.0, False, resource), Point("total", (), 2.0, False, resource)]
+    kinds = field(7, attribute("b", field(2, 1))) + field(7, attribute("i", field(3, (1 << 64) - 5))) + \
+        field(7, attribute("d", struct.pack("<Bd", 4 << 3 | 1, 0.5)))
+    [one] = found(payload(metric("m", point(1) + kinds)))
+    assert one.attributes == (("b", "true"), ("i", "-5"), ("d", "0.5"))
+    histogram = field(1, b"h") + field(9, field(1, b"xx"))
+    assert found(payload(histogram, field(1, b"empty"), metric("m", b""))) == []
+    assert found(field(9, 5) + payload(metric("m", point(1)))) != []
+
+
+@pytest.mark.parametrize("data", [
+    b"\x0a", b"\x0a\x05a", b"\x0b", b"\x80" * 11, field(1, field(2, field(2, b"\x0a\xff"))), b"\x09\x00",
+])
+def test_damage(data: bytes) -> None:
+    with pytest.raises(MalformedMessageError):
+        list(points(data))
+
+
+def test_decoding_pauses_however_a_payload_is_built() -> None:
+    """No part between two pauses grows with the payload."""
+    for data in (field(1, b"") * 1_000, field(1, field(2, field(2, b"") * 1_000)), payload(*[metric("m")] * 1_000),
+                 payload(metric("m", *[b""] * 1_000))):
+        assert sum(1 for _ in points(data)) >= 1_000
+
+
+def receive(series: ClientSeries, data: bytes, client_id: UUID = ID, now_ms: int = NOW_MS,
+            compression: int = 0) -> ErrorCode:
+    return finish(series.receive(client_id, FACTS, 1_000, (compression, data), now_ms))
+
+
+@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+def test_values_are_stored(codec: int) -> None:
+    series = ClientSeries(LIMITS)
+    data = payload(metric("m", point(1.5, b="2", a="1")), metric("sum", point(7), kind=7, temporality=1), group_id="g")
+    for _ in range(2):
+        assert receive(series, compress(codec, data) if codec else data, compression=codec) == ErrorCode.NONE
+    client = series.clients(NOW_MS)[ID]
+    assert client.values == {("m", "a=1,b=2"): 1.5, ("sum", ""): 14.0}
+    assert (client.facts, client.groups, series.count) == (FACTS, {"group_id": "g"}, 2)
+    assert series.pushes == {"accepted": 2, "malformed": 0}
+
+
+def test_what_cannot_be_decoded_is_refused() -> None:
+    series = ClientSeries(LIMITS)
+    bomb = compress("gzip", bytes(LIMITS.decompressed_bytes + 1))
+    for data, codec in ((b"\xff", 0), (b"junk", 1), (bomb, 1)):
+        assert receive(series, data, compression=codec) == ErrorCode.INVALID_RECORD
+    assert receive(series, payload(metric("m", point(1))) + b"\xff") == ErrorCode.INVALID_RECORD
+    assert series.pushes["malformed"] == 4
+    assert receive(series, payload(metric("nan", point(float("nan"))), metric("inf", point(float("inf"))))) == 0
+    assert list(series.clients(NOW_MS)[ID].values) == [("m", "")]
+
+
+def test_everything_is_bounded() -> None:
+    series = ClientSeries(LIMITS)
+    receive(series, payload(*(metric(f"m{number}", point(number)) for number in range(9))))
+    assert (series.count, series.dropped) == (4, 5)
+    receive(series, payload(*(metric(f"m{number}", point(number)) for number in range(9))), OTHER)
+    assert (series.count, series.dropped) == (6, 12)
+    for number in range(1, 5):
+        receive(series, payload(metric("m0", point(0))), UUID(int=number), NOW_MS + number)
+    assert len(series.clients(NOW_MS + 5)) == 3
+    assert series.evicted == 3
+    assert series.count == sum(len(client.values) for client in series.clients(NOW_MS + 5).values())
+    long = ClientSeries(LIMITS)
+    receive(long, payload(metric("m" * 5_000, point(1, **{"a" * 300: "b" * 300}))))
+    [(name, attributes)] = long.clients(NOW_MS)[ID].values
+    assert len(name) == len(attributes) == 200
+    assert attributes_text((("b", "1"), ("a", "2"))) == "a=2,b=1"
+
+
+def test_silent_clients_are_removed() -> None:
+    series = ClientSeries(LIMITS)
+    receive(series, payload(metric("m", point(1))))
+    receive(series, payload(metric("m", point(1))), OTHER, NOW_MS + 30_000)
+    assert set(series.clients(NOW_MS + 60_000)) == {ID, OTHER}
+    assert set(series.clients(NOW_MS + 60_001)) == {OTHER}
+    assert series.count == 1
+
+
+# --- subscriptions ----------------------------------------------------------------------------------------------------
+
+
+def image(**subscriptions: dict[str, str]) -> MetadataImage:
+    configs = {Resource(CLIENT_METRICS_RESOURCE, name): settings for name, settings in subscriptions.items()}
+    return MetadataImage(configs={Resource(TOPIC_RESOURCE, "t"): {"retention.ms": "1"}, **configs})
+
+
+def subscribed(telemetry: ClientTelemetry, instance: UUID, now_ms: int = NOW_MS, **facts: str) -> Subscription:
+    assert telemetry.subscribe(instance, now_ms, facts) == ErrorCode.NONE
+    return telemetry.subscription_of(instance)
+
+
+def test_subscriptions_of_a_client_are_merged() -> None:
+    telemetry = ClientTelemetry(lambda: ID, ClientSeries(LIMITS))
+    finish(telemetry.refresh(image(
+        a={"metrics": "org.apache.kafka.producer.,x", "interval.ms": "5000"},
+        b={"metrics": "x,y", "interval.ms": "1000"},
+        c={"metrics": "*", "match": "client_software_name=apache-kafka-.*,client_id=c[0-9]"},
+        d={"metrics": "z", "match": "client_id=["})))
+    assert subscribed(telemetry, ID, client_id="other") == Subscription(("org.apache.kafka.producer.", "x", "y"), 1_000)
+    java = {"client_software_name": "apache-kafka-java", "client_id": "c1"}
+    assert subscribed(telemetry, OTHER, **java) == Subscription(("*",), 1_000)
+
+
+def test_a_changed_subscription_applies_at_once() -> None:
+    telemetry = ClientTelemetry(lambda: ID, ClientSeries(LIMITS))
+    first = subscribed(telemetry, ID)
+    assert first == NOTHING
+    request = PushTelemetryRequest(client_instance_id=ID, subscription_id=subscription_id(ID, first), metrics=b"x")
+    changed = image(a={"metrics": "x"})
+    finish(telemetry.refresh(changed))
+    assert telemetry.push(request, 10, NOW_MS) == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+    second = subscribed(telemetry, ID)
+    assert second.metrics == ("x",)
+    request.subscription_id = subscription_id(ID, second)
+    assert telemetry.push(request, 10, NOW_MS + 1_000_000) == ErrorCode.NONE
+    finish(telemetry.refresh(changed))
+    assert telemetry.subscription_of(ID) == second
+    finish(telemetry.refresh(image()))
+    assert subscribed(telemetry, ID, NOW_MS + 1) == NOTHING
+
+
+def test_without_a_receiver_nobody_is_subscribed() -> None:
+    telemetry = ClientTelemetry(lambda: ID)
+    finish(telemetry.refresh(image(a={"metrics": "*"})))
+    assert subscribed(telemetry, ID) == NOTHING
