@@ -49,14 +49,18 @@ from kraft_native.log.flusher import Flusher
 from kraft_native.segment.config import LogConfig
 
 if TYPE_CHECKING:
-    from kraft.appender import Appender, AsyncLog
+    from kraft.appender import Appender
+    from kraft.async_log import AsyncLog
 
 
 def __getattr__(name: str) -> Any:
     """Import the appenders when they are used: with threads and event loops they need most of the time of an import."""
-    if name in ("Appender", "AsyncLog"):
-        from kraft import appender
-        return getattr(appender, name)
+    if name == "Appender":
+        from kraft.appender import Appender
+        return Appender
+    if name == "AsyncLog":
+        from kraft.async_log import AsyncLog
+        return AsyncLog
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,11 +1,8 @@
-"""Appending from any thread and from event loops, through a log in a thread of its own.
+"""Appending from any thread, through a log in a thread of its own. Event loops use `kraft.async_log`.
 
     with Appender("orders-0", durability="group-commit") as log:
         future = log.append(b"two coffees")          # from any thread
         offset = future.result()                     # appended, and as durable as the log's setting promises
-
-    async with await AsyncLog.open("orders-0") as log:
-        offset = await log.append(b"two coffees")
 
 The thread owns the log. It drains the queue, appends its records in batches, and completes their futures when the log's
 durability class holds for the batch. With group commit, all records that arrive meanwhile share the next flush.
@@ -13,13 +10,12 @@ durability class holds for the batch. With group commit, all records that arrive
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack
 
@@ -30,7 +26,6 @@ from kraft_native.batch.records import BatchBuilder
 
 if TYPE_CHECKING:
     from kraft.reading import Isolation
-    from kraft_native.batch.batch import Batch
     from kraft_native.batch.records import Record
     from kraft_native.segment.log_settings import LogSettings
 
@@ -78,6 +73,7 @@ class Appender:
         self._lock = threading.Condition()
         self._items: deque[_Append | _Call] = deque()
         self._waiting_bytes = 0
+        self._on_room: list[Callable[[], object]] = []
         self._closing = False
         opened: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(settings, opened),
@@ -121,6 +117,15 @@ class Appender:
             self._put(item, item.size)
         return item.future
 
+    def when_room(self, function: Callable[[], object]) -> None:
+        """Call a function once, in any thread, as soon as `offer` may succeed or the appender closes. It must not block
+        or raise."""
+        with self._lock:
+            if self._waiting_bytes >= self._queue_bytes_max and not self._closing:
+                self._on_room.append(function)
+                return
+        function()
+
     def call(self, function: Callable[[Log], Result]) -> Future[Result]:
         """Run a function of the log in the log's thread, after everything that was queued before. Use it for `flush`,
         retention, compaction and `backup`. The result must not hold objects of the log other than slices, batches and
@@ -151,6 +156,7 @@ class Appender:
             first = not self._closing
             self._closing = True
             self._lock.notify_all()
+        self._report_room()
         self._thread.join()
         atexit.unregister(self.close)
         if first and self._failure is not None:
@@ -188,6 +194,7 @@ class Appender:
                 self._closing = True
                 left, self._items = [*items, *self._items], deque()
                 self._lock.notify_all()
+            self._report_room()
             for item in left:
                 if not item.future.done():
                     item.future.set_exception(error)
@@ -223,6 +230,15 @@ class Appender:
         with self._lock:
             self._waiting_bytes -= sum(item.size for item in items if isinstance(item, _Append))
             self._lock.notify_all()
+        self._report_room()
+
+    def _report_room(self) -> None:
+        with self._lock:
+            if self._waiting_bytes >= self._queue_bytes_max and not self._closing:
+                return
+            functions, self._on_room = self._on_room, []
+        for function in functions:
+            function()
 
     def _append(self, log: Log, group: list[_Append]) -> list[tuple[Future[int], int]]:
         """Append records as one batch; return the future and offset of each appended one. The others' futures get the
@@ -275,68 +291,3 @@ class Appender:
             item.future.set_exception(error)
         else:
             item.future.set_result(result)
-
-
-class AsyncLog:
-    """A log for an event loop: an `Appender` whose results are awaited. It never blocks the loop. It is an asynchronous
-    context manager."""
-
-    def __init__(self, appender: Appender) -> None:
-        self.appender = appender
-
-    @classmethod
-    async def open(cls, directory: str | os.PathLike[str], *, codec: str = "none", level: int | None = None,
-                   queue_bytes_max: int = QUEUE_BYTES_MAX, **settings: Unpack[LogSettings]) -> Self:
-        """Open the log in another thread, because opening may scan it; see `Appender`."""
-        return cls(await asyncio.to_thread(Appender, directory, codec=codec, level=level,
-                                           queue_bytes_max=queue_bytes_max, **settings))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
-
-    async def append(self, value: bytes | bytearray | memoryview | None,
-                     key: bytes | bytearray | memoryview | None = None, timestamp_ms: int | None = None,
-                     headers: Headers = ()) -> int:
-        """Append a record and return its offset once it is as durable as the log's setting promises. Many tasks may
-        wait at a time; they share batches and flushes. After a cancellation the record may or may not be appended."""
-        return await asyncio.wrap_future(await self._handed_over((value, key, timestamp_ms, headers)))
-
-    async def append_many(self, records: Iterable[RecordInput]) -> list[int]:
-        """Append records in their order and return their offsets once all are appended. When some fail, the first error
-        is raised after every record has its result; the other records stay appended."""
-        futures = [asyncio.wrap_future(await self._handed_over(record)) for record in records]
-        found = await asyncio.gather(*futures, return_exceptions=True)
-        for each in found:
-            if isinstance(each, BaseException):
-                raise each
-        return [each for each in found if isinstance(each, int)]
-
-    async def call(self, function: Callable[[Log], Result]) -> Result:
-        """Run a function of the log in its thread; see `Appender.call`."""
-        return await asyncio.wrap_future(self.appender.call(function))
-
-    async def flush(self) -> None:
-        """Wait until everything that was appended is durable, whatever the durability class."""
-        await self.call(lambda log: log.flush())
-
-    async def get(self, offset: int, *, isolation: Isolation = "high_watermark") -> Record | None:
-        """Return the record at an offset; see `Log.get`."""
-        return await self.call(lambda log: log.get(offset, isolation=isolation))
-
-    async def follow(self, start: int | None = None, *,
-                     isolation: Isolation = "high_watermark") -> AsyncIterator[Batch]:
-        """Yield the batches from `start` on, including future ones; see `LogReader.follow_async`."""
-        with self.appender.reader() as reader:
-            async for batch in reader.follow_async(start, isolation=isolation):
-                yield batch
-
-    async def close(self) -> None:
-        """Append the queued records and close the log; see `Appender.close`."""
-        await asyncio.to_thread(self.appender.close)
-
-    async def _handed_over(self, record: RecordInput) -> Future[int]:
-        future = self.appender.offer(record)
-        return await asyncio.to_thread(self.appender.append_input, record) if future is None else future

@@ -10,7 +10,7 @@ from tools.tree import ROOT
 def test_every_package_has_digests() -> None:
     for name in lock.LOCKS:
         entries = lock.parse((ROOT / name).read_text())
-        assert len(entries) > 10
+        assert len(entries) >= 4
         assert [package for package, entry in entries.items() if "--hash=sha256:" not in entry] == []
         assert all(pin.startswith(f"{package}==") for package, pin in zip(entries, lock.pins(entries), strict=True))
 

@@ -106,7 +106,7 @@ def imported_from_elsewhere() -> set[str]:
 
 # Distributions whose name is not that of their modules.
 DISTRIBUTIONS = {"google": "protobuf", "hdrh": "hdrhistogram", "jwt": "pyjwt", "kafka": "kafka-python",
-                 "yaml": "pyyaml"}
+                 "persistqueue": "persist-queue", "yaml": "pyyaml"}
 
 
 @pytest.mark.house
@@ -132,7 +132,8 @@ import sys
 import kraft
 print([name for name in sys.argv[1:] if name in sys.modules])
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS")))
-assert kraft.Appender.__name__ == "Appender" and "asyncio" in sys.modules
+assert kraft.Appender.__name__ == "Appender" and "asyncio" not in sys.modules
+assert kraft.AsyncLog.__name__ == "AsyncLog" and "asyncio" in sys.modules
 """
 
 

@@ -2,8 +2,8 @@
 
 The newest release of each dependency that `pyproject.toml` allows, with the SHA-256 of each file of that release: pip
 refuses any other file (`--require-hashes`). No index is named, so a lock fits every index that serves the same files,
-every supported Python and both kinds of processors. What only `make test-spark`, `make docs` or `make wheel` needs has
-a lock of its own, which adds to the first one and changes nothing of it.
+every supported Python and both kinds of processors. What only `make test-spark`, `make docs`, `make wheel` or
+`make bench-embedded` needs has a lock of its own, which adds to the first one and changes nothing of it.
 
     python tools/lock.py                write all locks
 
@@ -30,12 +30,14 @@ LOCK = "requirements.lock"
 SPARK_LOCK = "requirements-spark.lock"
 DOCS_LOCK = "requirements-docs.lock"
 RELEASE_LOCK = "requirements-release.lock"
-LOCKS = (LOCK, SPARK_LOCK, DOCS_LOCK, RELEASE_LOCK)
+EMBEDDED_LOCK = "requirements-embedded.lock"
+LOCKS = (LOCK, SPARK_LOCK, DOCS_LOCK, RELEASE_LOCK, EMBEDDED_LOCK)
 # Extras with large libraries of their own, which only `make test-spark` installs; the generator of the site; the tools
 # that check and describe a wheel.
 SPARK_ONLY = ("delta", "iceberg")
 DOCS_ONLY = ("docs",)
 RELEASE_ONLY = ("release",)
+EMBEDDED_ONLY = ("embedded",)
 PYTHON_MIN = "3.11"
 RESOLVER = "uv>=0.9"
 NOT_LINUX = re.compile(r"sys_platform == '(?!linux')")
@@ -49,7 +51,7 @@ def requirements() -> list[str]:
     declared = tomllib.loads(PROJECT.read_text())
     wanted = [*declared["build-system"]["requires"], *declared["project"]["dependencies"]]
     for name, extra in declared["project"]["optional-dependencies"].items():
-        wanted += extra if name not in (*SPARK_ONLY, *DOCS_ONLY, *RELEASE_ONLY) else []
+        wanted += extra if name not in (*SPARK_ONLY, *DOCS_ONLY, *RELEASE_ONLY, *EMBEDDED_ONLY) else []
     return wanted
 
 
@@ -133,7 +135,10 @@ def write_locks(keep: bool) -> None:
         whole = resolve(resolver, [*requirements(), *spark_requirements()], [*pins(base), *kept])
         site = resolve(resolver, [*requirements(), *requirements_of(DOCS_ONLY)], [*pins(base), *kept])
         release = resolve(resolver, [*requirements(), *requirements_of(RELEASE_ONLY)], [*pins(base), *kept])
+        stores = resolve(resolver, [*requirements(), *requirements_of(EMBEDDED_ONLY)], [*pins(base), *kept])
     write(LOCK, "pyproject.toml requires", base)
+    write(EMBEDDED_LOCK, "`make bench-embedded` adds to requirements.lock",
+          {name: entry for name, entry in stores.items() if name not in base})
     write(SPARK_LOCK, "`make test-spark` adds to requirements.lock",
           {name: entry for name, entry in whole.items() if name not in base})
     write(DOCS_LOCK, "`make docs` adds to requirements.lock",

@@ -6,10 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+from kraft.crashes.run import scratch_directory
+
 from .failing import FaultReport, run_failing
 from .flips import DamageReport, DamageRun, read_state
 from .reference import FLAWS, ReferenceLog
-from .runner import Report, Runner, scratch_directory
+from .runner import Report, Runner
 from .subject import DURABILITIES, Subject
 from .workload import Workload, record
 

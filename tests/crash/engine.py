@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+from kraft.crashes.disk import State
 from kraft_native.base.errors import CorruptLogError, KraftError
 from kraft_native.batch.batch import (
     ATTRIBUTES_AT,
@@ -25,7 +26,6 @@ from kraft_native.facade.reader import LogReader
 from kraft_native.log.flusher import Flusher
 from kraft_native.segment.config import LogConfig
 
-from .disk import State
 from .promises import Batch, Gap, Observed
 from .subject import View
 

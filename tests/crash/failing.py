@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from kraft.crashes.run import scratch_directory
 from kraft_native.base.errors import KraftError, StorageError
 from kraft_native.file.faults import MUTATIONS, Event, Plan, Trace, count_operations, fail_at
 from kraft_native.file.file_io import open_descriptors
 
 from .promises import Batch, History, Progress, judge
-from .runner import check_open, probe_batch, scratch_directory
+from .runner import check_open, probe_batch
 from .subject import Session, Subject
 from .workload import Workload
 

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraft.crashes.disk import Content, State, trimmed
+from kraft.crashes.run import scratch_directory
 from kraft_native.base.errors import KraftError
 from kraft_native.batch.batch import LENGTH_AT
 from kraft_native.file.file_io import open_descriptors
 
-from .disk import Content, State, trimmed
 from .promises import Batch, History, Observed
-from .runner import scratch_directory
 from .subject import Subject
 
 ZEROS_EVERY = 65_537

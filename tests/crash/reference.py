@@ -8,6 +8,7 @@ import ctypes
 import os
 from pathlib import Path
 
+from kraft.crashes.disk import State
 from kraft_native.base.crc import checksum
 from kraft_native.base.errors import StorageError
 from kraft_native.batch.batch import (
@@ -22,7 +23,6 @@ from kraft_native.batch.batch import (
 )
 from kraft_native.file import file_io
 
-from .disk import State
 from .promises import Batch, Observed
 
 NATIVE = ctypes.CDLL(file_io.__file__)

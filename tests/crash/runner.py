@@ -1,34 +1,25 @@
 """Try the crash states of a recorded workload: write each to disk, open the log in it, and judge its content."""
 
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from kraft.crashes.disk import Choice, Content, Disk, State
+from kraft.crashes.run import scratch_directory
+from kraft.crashes.states import Found, killed_states, power_loss_states
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.file.faults import Trace
 from kraft_native.file.file_io import open_descriptors
 
-from .disk import Choice, Content, Disk, State
 from .promises import Batch, History, Observed, Progress, judge
-from .states import Found, killed_states, power_loss_states
 from .subject import Session, Subject
 from .workload import BASE_TIME_MS, Recording
 
 RECOVERY_POINTS = 4         # of one crashed recovery: points, and states at each of them
 RECOVERY_STATES = 6
-
-MEMORY_DIRECTORY = Path("/dev/shm")
-
-
-def scratch_directory() -> tempfile.TemporaryDirectory[str]:
-    """Return a new directory, in memory where the system has such a place: the kit writes many thousands of files."""
-    directory = MEMORY_DIRECTORY if MEMORY_DIRECTORY.is_dir() else None
-    return tempfile.TemporaryDirectory(prefix="kraft-crash-", dir=directory)
-
 
 @dataclass(frozen=True, slots=True)
 class Broken:

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
-from .disk import State
+from kraft.crashes.disk import State
+
 from .promises import Batch, Observed
 
 DURABILITIES = ("page-cache", "group-commit", "per-append")

@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
+from kraft.crashes.disk import Choice, Content, Disk, FileChoice, FileOp, Inode, apply, keep_all
+from kraft.crashes.states import killed_states, lose_all, lose_data, power_loss_states, sectors, with_spans
 from kraft_native.file import file_io
 from kraft_native.file.faults import Trace
 
-from .disk import Choice, Content, Disk, FileChoice, FileOp, Inode, apply, keep_all
 from .reference import NATIVE
-from .states import killed_states, lose_all, lose_data, power_loss_states, sectors, with_spans
 
 
 def write(offset, data):

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kraft.crashes.run import scratch_directory
+
 from .engine import EngineLog
 from .failing import run_failing
-from .runner import Runner, scratch_directory
+from .runner import Runner
 from .subject import DURABILITIES
 from .workload import record
 

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from kraft.crashes.run import scratch_directory
+
 from .__main__ import damage_run
 from .failing import FAULTS, run_failing
 from .promises import Batch, Floor, Gap, History, Observed, Progress, judge
 from .reference import ReferenceLog
-from .runner import Runner, scratch_directory
+from .runner import Runner
 from .subject import DURABILITIES
 from .workload import record
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+from kraft.crashes.disk import Disk, State
+from kraft.crashes.run import scratch_directory
+from kraft.crashes.states import killed_states, power_loss_states
 from kraft.metadata.image import MetadataImage
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft_native.file.faults import Event, Trace
-from tests.crash.disk import Disk, State
-from tests.crash.runner import scratch_directory
-from tests.crash.states import killed_states, power_loss_states
 from tests.runtime.quorum.metadata_nodes import Node, formatted
 
 SEED = 20

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import NamedTuple
 
+from kraft.crashes.disk import SECTOR_BYTES, Choice, Content, Disk, FileChoice, FileOp, Span, State, keep_all
 from kraft_native.file.faults import Event
-
-from .disk import SECTOR_BYTES, Choice, Content, Disk, FileChoice, FileOp, Span, State, keep_all
 
 NEWEST = 4              # operations of a file whose loss, one at a time, is tried at every point
 OLDER = 2               # older ones, drawn at random
