@@ -44,7 +44,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -288,6 +288,13 @@ bench-spark: build ## reads in Spark: rows per second, and processor time per ro
 
 bench-commit: build ## commits of 3 and 5 controllers beside C, etcd, Kafka and the disk; leaders killed and stopped
 	@$(BIN)/python -m bench.commit.commit
+
+bench-embedded: build ## the engine beside SQLite, LMDB, RocksDB and queue libraries, in one run
+	@$(PIP) install --require-hashes -r requirements.lock -r requirements-embedded.lock
+	@$(BIN)/python -m bench.embedded
+
+bench-gateway: build ## 5,000 subscribers of the HTTP gateway with broken connections, every record compared; two minutes
+	@$(BIN)/python -m bench.macro.gateway
 
 demo: build ## a node, real data through it with a real client, every byte compared, killed and read again, figures
 	@$(BIN)/python -m tools.demo

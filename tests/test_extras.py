@@ -47,6 +47,7 @@ import kraft.cli.console, kraft.console.serving
 from kraft.console import rendering
 rendering.environment().get_template("overview.html")
 """,
+    "gateway": "import kraft.gateway.server, kraft.cli.gateway",
     "pipeline": """
 import pyarrow
 from kraft.pipeline import audit, decode_avro, decode_json, decode_protobuf, export, ingest, metadata, report

@@ -29,7 +29,8 @@ COMPLETION_VARIABLE: Final = "_KRAFT_COMPLETE"
 EXTRA_WITH: Final = {
     "boto3": "backup", "botocore": "backup", "confluent_kafka": "node", "cryptography": "node", "fastavro": "pipeline",
     "google": "pipeline", "hdrh": "node", "httptools": "gateway", "jinja2": "console", "jwt": "node",
-    "matplotlib": "bench", "numpy": "pipeline", "pandas": "pipeline", "prometheus_client": "node", "pyarrow": "pipeline", "pyspark": "spark",
+    "matplotlib": "bench", "numpy": "pipeline", "pandas": "pipeline", "prometheus_client": "node",
+    "pyarrow": "pipeline", "pyspark": "spark",
     "rich": "node", "starlette": "console", "uvicorn": "console", "uvloop": "node",
 }
 # Parts of the command whose extra brings everything that they import.
@@ -38,8 +39,8 @@ EXTRA_OF_PART: Final = {"pipeline": "pipeline", "spark": "spark"}
 # The parts in the order of the help; each has a module of its name.
 PARTS: Final = ("server", "storage", "topics", "configs", "features", "groups", "transactions", "produce", "consume",
                 "users", "tokens", "acls", "cluster", "brokers", "leaders", "quorum", "metadata", "security", "certs",
-                "clients", "audit", "backup", "why", "top", "debug", "context", "console", "log", "spark", "pipeline",
-                "bench", "simulate", "completion")
+                "clients", "gateway", "audit", "backup", "why", "top", "debug", "context", "console", "log", "spark",
+                "pipeline", "bench", "simulate", "completion")
 
 
 class Parts(click.Group):

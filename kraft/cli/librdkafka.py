@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -13,8 +12,8 @@ from kraft.cli.options import TIMEOUT_SECONDS_DEFAULT, Seconds
 from kraft.cli.record_lines import LineFormat
 from kraft.client import Cluster
 from kraft.client.library_errors import library_error
-from kraft.client.sasl import token_for_library
-from kraft.client.security import PLAINTEXT, PREFIXES, Security, current, secured, security_of_library
+from kraft.client.sasl import library_settings
+from kraft.client.security import PLAINTEXT, PREFIXES, current, secured, security_of_library
 
 Command = Callable[..., None]
 
@@ -59,20 +58,12 @@ def client_settings(bootstrap: str, given: Mapping[str, str], ours: Mapping[str,
     _SILENT.propagate = False
     security = security_of_library(given) if any(name.startswith(PREFIXES) for name in given) else current()
     settings = {"bootstrap.servers": bootstrap, "client.id": "kraft", "logger": _SILENT,
-                **_secure(security or PLAINTEXT), **ours, **given}
+                **library_settings(security or PLAINTEXT), **ours, **given}
     with secured(security or PLAINTEXT):
         if security is not None:
             with Cluster(settings["bootstrap.servers"], timeout=timeout) as cluster:
                 cluster.check_access()
         yield settings
-
-
-def _secure(security: Security) -> dict[str, Any]:
-    """Return the library's settings of security. It is given the tokens that it cannot fetch itself."""
-    if security.token is None or security.token.assertion is None:
-        return dict(security.library_settings())
-    return {**replace(security, token=None, username="").library_settings(),
-            "oauth_cb": lambda _config: token_for_library(security)}
 
 
 class Outages:

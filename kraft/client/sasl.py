@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 from kraft.client.security import Security
 from kraft.security.sasl.client import MechanismErrors, SaslLogin, sasl_client
@@ -36,6 +38,15 @@ def token_for_library(security: Security) -> tuple[str, float]:
     from kraft.oauth.tokens import expiry_ms
     token = login_of(security).token
     return token, expiry_ms(token) / 1000
+
+
+def library_settings(security: Security) -> dict[str, Any]:
+    """Return the security of librdkafka's connections. The library gets the tokens that it cannot fetch itself. Raises
+    what `Security.library_settings` raises."""
+    if security.token is None or security.token.assertion is None:
+        return dict(security.library_settings())
+    return {**replace(security, token=None, username="").library_settings(),
+            "oauth_cb": lambda _config: token_for_library(security)}
 
 
 def authenticate(login: SaslLogin, exchange: Callable[[bytes], bytes], nonce: str = "") -> None:

@@ -126,6 +126,7 @@ ARGUMENTS = {
     "features disable": "--feature f", "features downgrade": "--feature f=1", "features upgrade": "--feature f=1",
     "groups delete": "g", "groups describe": "g", "groups offsets": "g", "groups reset": "g --to earliest",
     "console": "--check --listen 127.0.0.1:0",
+    "gateway": "--check",
     "produce": "t", "consume": "t", "brokers decommission": "1", "brokers drain": "1", "brokers replicas": "1",
     "brokers move": "1 /tmp t/0", "leaders elect": "--all", "quorum add": f"4 {'A' * 21}Q CONTROLLER://localhost:9",
     "quorum plan": "1", "quorum reassign": "1", "quorum remove": f"1 {'A' * 21}Q", "metadata cat": "/",

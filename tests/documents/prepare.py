@@ -74,6 +74,16 @@ def pipeline() -> None:
     Path("orders/a.jsonl").write_text('{"customer": "ann", "sum": 3}\n{"customer": "bob", "sum": 4}\n')
 
 
+def gateway() -> None:
+    start_node("kraft-data")
+    kraft("topics", "create", "orders")
+    Path("picture.jpg").write_bytes(bytes(range(256)))
+
+
+def metrics() -> None:
+    start_node("kraft-data", kraft_metrics_listener="127.0.0.1:9404")
+
+
 def recorder() -> None:
     start_node("kraft-data")
 
@@ -87,7 +97,9 @@ def transactions() -> None:
 PREPARATIONS: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
     "docs/cluster.md": cluster,
+    "docs/gateway.md": gateway,
     "docs/internals/recorder.md": recorder,
+    "docs/metrics.md": metrics,
     "docs/pipeline.md": pipeline,
     "docs/spark.md": spark,
     "docs/transactions.md": transactions,

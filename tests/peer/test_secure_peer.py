@@ -39,7 +39,7 @@ STEPS = (
     Step("topics list", text="TOPIC"), Step("topics describe", "TOPIC", text="TOPIC"),
     Step("configs set", "topic TOPIC retention.ms=60000"), Step("configs describe", "topic TOPIC", text="60000"),
     Step("configs delete", "topic TOPIC retention.ms"),
-    Step("produce", "TOPIC", text="1 record produced"),
+    Step("produce", "TOPIC", text="1 record produced"), Step("gateway", "--check", text="login are accepted"),
     Step("consume", "TOPIC --group g-TOPIC --until-end", text="line"),
     Step("groups list", text="g-TOPIC"), Step("groups describe", "g-TOPIC", text="Empty"),
     Step("groups offsets", "g-TOPIC", text="TOPIC"), Step("groups reset", "g-TOPIC --to earliest", text="TOPIC"),

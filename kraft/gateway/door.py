@@ -1,0 +1,92 @@
+"""Limits per address: open connections, and requests per second."""
+
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+ADDRESSES_MAX: Final = 100_000
+BURST_SECONDS: Final = 2.0
+
+Address = tuple[str, int]
+
+
+class Door:
+    """Open connections, by the address of the other side."""
+
+    def __init__(self, per_address: int) -> None:
+        self.refused = 0
+        self._per_address = per_address
+        self._counts: Counter[str] = Counter()
+        self._open: dict[Address, Any] = {}
+
+    @property
+    def connections(self) -> int:
+        """Number of open connections."""
+        return len(self._open)
+
+    def enter(self, address: Address, transport: Any) -> bool:
+        """Count a connection; return False when the address has too many."""
+        if self._counts[address[0]] >= self._per_address:
+            self.refused += 1
+            return False
+        self._counts[address[0]] += 1
+        self._open[address] = transport
+        return True
+
+    def leave(self, address: Address) -> None:
+        """Count a connection no more. Harmless for one that was refused."""
+        if address in self._open:
+            del self._open[address]
+            self._counts[address[0]] -= 1
+            if not self._counts[address[0]]:
+                del self._counts[address[0]]
+
+    def cut(self, address: Address) -> None:
+        """Close a connection at once, without what is still to be sent."""
+        if address in self._open:
+            self._open[address].abort()
+
+
+def protocol_of(door: Door) -> type[HttpToolsProtocol]:
+    """Return the server's protocol class whose connections pass this door."""
+
+    class DoorProtocol(HttpToolsProtocol):
+        address: Address | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            peer = transport.get_extra_info("peername")
+            self.address = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else ("", 0)
+            if not door.enter(self.address, transport):
+                self.address = None
+                transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self.address is not None:
+                door.leave(self.address)
+            super().connection_lost(exc)
+
+    return DoorProtocol
+
+
+class Rates:
+    """Requests per second of each address, with bursts. The addresses that were seen last are remembered."""
+
+    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, address: str) -> float:
+        """Count a request. Return 0 when it may be served, else the seconds until the next one may."""
+        now, most = self._clock(), max(1.0, self._per_second * BURST_SECONDS)
+        left, seen = self._left.pop(address, (most, now))
+        left = min(most, left + (now - seen) * self._per_second)
+        allowed = left >= 1.0
+        self._left[address] = (left - 1.0 if allowed else left, now)
+        if len(self._left) > ADDRESSES_MAX:
+            self._left.popitem(last=False)
+        return 0.0 if allowed else (1.0 - left) / self._per_second

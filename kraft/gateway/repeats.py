@@ -1,0 +1,78 @@
+"""Requests with an `Idempotency-Key`: a repeated one gets the first one's answer and stores nothing.
+
+The answers are in the memory of this process, for a limited time and number. A request that is repeated at another
+gateway, or after a restart, is stored again.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from kraft.gateway.errors import RequestError, bad_request
+
+KEY_CHARACTERS_MAX: Final = 255
+
+Answer = TypeVar("Answer")
+
+
+class _Kept(NamedTuple, Generic[Answer]):
+    content: bytes
+    answer: "asyncio.Task[Answer]"
+    until_s: float
+
+
+class Repeats(Generic[Answer]):
+    """Answers by key, at most `keys_max` of them, each for `seconds`. Used on the loop's thread."""
+
+    def __init__(self, keys_max: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._keys_max = keys_max
+        self._seconds = seconds
+        self._clock = clock
+        self._kept: OrderedDict[tuple[bytes, str, str], _Kept[Answer]] = OrderedDict()
+
+    async def once(self, name: tuple[bytes, str, str], content: bytes,
+                   act: Callable[[], Awaitable[Answer]]) -> tuple[Answer, bool]:
+        """Return the answer of `act`, and whether it is an earlier one. `name` is the identity, the topic and the key.
+
+        A failed request is forgotten, so its repetition is carried out. Raises `RequestError` when the key had another
+        content, and when all answers that may be kept are of requests in progress.
+        """
+        if not 1 <= len(name[2]) <= KEY_CHARACTERS_MAX:
+            raise bad_request(f"Idempotency-Key: {len(name[2])} characters; allowed: 1 to {KEY_CHARACTERS_MAX}")
+        digest = hashlib.sha256(content).digest()
+        found = self._find(name)
+        if found is not None:
+            if found.content != digest:
+                raise RequestError(422, "INVALID_REQUEST", f"Idempotency-Key: {name[2]!r} came with another content "
+                                                           "before")
+            return await asyncio.shield(found.answer), True
+        self._make_room()
+        task = asyncio.ensure_future(act())
+        kept = self._kept[name] = _Kept(digest, task, self._clock() + self._seconds)
+        try:
+            return await asyncio.shield(task), False
+        except Exception:
+            if self._kept.get(name) is kept:
+                del self._kept[name]
+            raise
+
+    def _find(self, name: tuple[bytes, str, str]) -> _Kept[Answer] | None:
+        found = self._kept.get(name)
+        if found is not None and found.answer.done() and (
+                found.until_s < self._clock() or found.answer.cancelled() or found.answer.exception() is not None):
+            del self._kept[name]
+            return None
+        return found
+
+    def _make_room(self) -> None:
+        while self._kept:
+            name, oldest = next(iter(self._kept.items()))
+            if len(self._kept) < self._keys_max and (oldest.until_s >= self._clock() or not oldest.answer.done()):
+                return
+            if not oldest.answer.done():
+                raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", "too many requests with an Idempotency-Key are in "
+                                                                     "progress", retry_after=1)
+            del self._kept[name]

@@ -1,0 +1,173 @@
+"""The cluster as each identity sees it: a producer, the feeds, and the readers of older records."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from kraft.gateway import history, library
+from kraft.gateway.errors import RequestError, cluster_failure, library_failure
+from kraft.gateway.history import History
+from kraft.gateway.identity import SHARED, Identity
+from kraft.gateway.live import Live
+from kraft.gateway.producing import Producing, producer_settings
+from kraft.gateway.settings import Settings
+from kraft_native.base.errors import KraftError
+
+LIVE_QUEUED_KIB: Final = 16_384
+LOGIN_STEP_SECONDS: Final = 0.2
+PARTITIONS_SECONDS: Final = 3.0
+TOPICS_MAX: Final = 10_000
+
+
+class User:
+    """Connections of one identity; a context manager, inside of which they are not closed for others. `uses`: requests
+    and subscribers that are inside."""
+
+    def __init__(self, settings: Settings, identity: Identity) -> None:
+        limits = settings.limits
+        self.uses = 0
+        self._limits = limits
+        self._partitions: OrderedDict[str, tuple[float, asyncio.Future[list[int]]]] = OrderedDict()
+        self.live = Live(library.consumer_settings(settings, identity, LIVE_QUEUED_KIB), limits.feeds,
+                         limits.feed_bytes, limits.request_seconds)
+        self.history = History(library.consumer_settings(settings, identity, history.QUEUED_KIB),
+                               limits.history_readers, limits.history_bytes, limits.request_seconds)
+        self._producing: Producing | None = None
+        self._producer = partial(Producing, producer_settings(library.base_settings(settings, identity),
+                                                              limits.body_bytes, limits.request_seconds))
+
+    def __enter__(self) -> Self:
+        self.uses += 1
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.uses -= 1
+
+    async def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions, at most some seconds old. Raises `RequestError`."""
+        now = time.monotonic()
+        if topic not in self._partitions or self._partitions[topic][0] < now:
+            question = partial(library.partitions_of, topic=topic, seconds=self._limits.request_seconds)
+            self._partitions[topic] = now + PARTITIONS_SECONDS, asyncio.ensure_future(self.history.ask(question))
+            if len(self._partitions) > TOPICS_MAX:
+                self._partitions.popitem(last=False)
+        try:
+            found: list[int] = await asyncio.shield(self._partitions[topic][1])
+        except RequestError:
+            self._partitions.pop(topic, None)
+            raise
+        return found
+
+    @property
+    def producing(self) -> Producing:
+        """The producer, which exists from its first use on."""
+        if self._producing is None:
+            self._producing = self._producer()
+        return self._producing
+
+    @property
+    def produced(self) -> int:
+        """Records that were stored."""
+        return 0 if self._producing is None else self._producing.records
+
+    def close(self) -> None:
+        """Close the connections. Blocks."""
+        for close in (self.live.close, self.history.close, *([self._producing.close] if self._producing else [])):
+            close()
+
+
+class Users:
+    """The identities that have connections, at most `Limits.users`; those that are not in use are closed for others.
+    Used on the loop's thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._users: OrderedDict[bytes, asyncio.Task[User]] = OrderedDict()
+        self._closing: set[asyncio.Future[None]] = set()
+
+    async def of(self, identity: Identity) -> User:
+        """Return the connections of an identity. The first time the cluster is asked whether it accepts its login.
+        Raises `RequestError`."""
+        key = identity.key
+        task = self._users.get(key)
+        if task is not None and task.done() and (task.cancelled() or task.exception() is not None):
+            del self._users[key]
+            task = None
+        if task is None:
+            if len(self._users) >= self._settings.limits.users and not self._drop_idle():
+                raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", f"{self._settings.limits.users} users have "
+                                   "connections; the gateway's limit is reached", retry_after=5)
+            task = self._users[key] = asyncio.ensure_future(self._login(identity))
+        self._users.move_to_end(key)
+        return await asyncio.shield(task)
+
+    def all(self) -> list[User]:
+        """Return the identities that are logged in."""
+        return [task.result() for task in self._users.values()
+                if task.done() and not task.cancelled() and task.exception() is None]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        users, self._users = self.all(), OrderedDict()
+        await asyncio.gather(*self._closing, *(asyncio.to_thread(user.close) for user in users),
+                             return_exceptions=True)
+
+    async def _login(self, identity: Identity) -> User:
+        if identity != SHARED:
+            await asyncio.to_thread(self._check_login, identity)
+        try:
+            return User(self._settings, identity)
+        except KafkaException as error:
+            raise library_failure("the client", error.args[0]) from error
+        except KraftError as error:
+            raise cluster_failure(error) from error
+
+    def _check_login(self, identity: Identity) -> None:
+        """Raise `RequestError` when the cluster does not accept the login, or does not answer."""
+        refused: list[KafkaError] = []
+
+        def note(error: KafkaError) -> None:
+            if error.code() == KafkaError._AUTHENTICATION:
+                refused.append(error)
+
+        settings: dict[str, Any] = {**library.consumer_settings(self._settings, identity, history.QUEUED_KIB),
+                                    "error_cb": note}
+        consumer = Consumer(settings)
+        until = time.monotonic() + self._settings.limits.request_seconds
+        try:
+            while True:
+                try:
+                    consumer.list_topics(timeout=LOGIN_STEP_SECONDS)
+                except KafkaException as error:
+                    consumer.poll(0)
+                    if refused:
+                        raise library_failure("login", refused[0]) from error
+                    if time.monotonic() > until:
+                        raise library_failure("the cluster", error.args[0]) from error
+                else:
+                    return
+        finally:
+            consumer.close()
+
+    def _drop_idle(self) -> bool:
+        """Close the connections of the identity that was not used for longest; return whether there was one."""
+        for key, task in list(self._users.items()):
+            if not task.done():
+                continue
+            failed = task.cancelled() or task.exception() is not None
+            if failed or not task.result().uses:
+                del self._users[key]
+                if not failed:
+                    self._close_later(task.result().close)
+                return True
+        return False
+
+    def _close_later(self, close: Callable[[], None]) -> None:
+        future = asyncio.ensure_future(asyncio.to_thread(close))
+        self._closing.add(future)
+        future.add_done_callback(self._closing.discard)
