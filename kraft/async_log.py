@@ -174,7 +174,7 @@ class _Tail:
         try:
             if self._armed is None:
                 self._armed = asyncio.wrap_future(self._appender.call(lambda log: log.arm(self._event)))
-            await asyncio.shield(self._armed)   # what moves after this call wakes; what moved before is there
+            await asyncio.shield(self._armed)   # a later move wakes; an earlier one is visible below
             if visible_end(reader, isolation) <= end:
                 await waiter
         except LogClosedError:

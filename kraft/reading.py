@@ -131,11 +131,10 @@ class Reading:
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
             aborted = _aborted_in(self, offset, piece, isolation)
             for source in _without_aborted(piece, aborted):
-                for record in records_in(source, check_crc=False, control=control):
+                for record in records_in(source, check_crc=False, control=control, first_offset=offset):
                     if record.offset >= limit:
                         return
-                    if record.offset >= offset:
-                        yield record
+                    yield record
 
     def arrow(self: Readable, start: int | None = None, end: int | None = None, *,
               isolation: Isolation = "high_watermark", columns: Sequence[str] = DEFAULT_COLUMNS,

@@ -1,4 +1,4 @@
-"""Thousands of subscribers of one gateway, who lose their connections at random: nothing is lost and nothing repeated.
+"""Thousands of subscribers of one gateway that lose their connections at random: nothing is lost and nothing repeated.
 
     python -m bench.macro.gateway [--subscribers 5000] [--records 200] [--clients 2]
 
@@ -39,7 +39,7 @@ LINE_BYTES_MAX = 1 << 20
 
 
 class Totals(NamedTuple):
-    """What the subscribers of one process have found."""
+    """Findings of the subscribers of one process."""
 
     events: int
     lost: int

@@ -38,7 +38,7 @@ class SeriesLimits(NamedTuple):
 
 
 class Reported:
-    """What one client instance has reported. `facts`: its id, address and software; `groups`: attributes of the whole
+    """Report of one client instance. `facts`: its id, address and software; `groups`: attributes of the whole
     client, such as its group."""
 
     __slots__ = ("expires_ms", "facts", "groups", "pushed_ms", "values")

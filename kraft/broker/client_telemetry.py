@@ -1,4 +1,4 @@
-"""Clients that offer their metrics (KIP-714): who is subscribed to what, and when a client may push.
+"""Clients that offer their metrics (KIP-714): their subscriptions, and when a client may push.
 
 A subscription is a resource of the type client-metrics: prefixes of metrics, an interval, and patterns for the clients
 that it applies to. Without a receiver (`series` None), a client is subscribed to nothing, and what it pushes is
@@ -31,7 +31,7 @@ _RESUBSCRIBE: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_
 _RESERVED_IDS: Final = (UUID(int=0), UUID(int=1))
 
 Facts = Mapping[str, str]
-"""What is known of a client, by the names that patterns select by."""
+"""Known properties of a client, by the names that patterns select by."""
 
 
 class Subscription(NamedTuple):
@@ -144,7 +144,7 @@ class ClientTelemetry:
         return ErrorCode.TELEMETRY_TOO_LARGE if len(request.metrics) > bytes_max else ErrorCode.NONE
 
     def _client(self, client_id: UUID, facts: Facts) -> _Client:
-        """Return a client's state. When the configured subscriptions have changed, it begins anew, as in Kafka."""
+        """Return a client's state. When the configured subscriptions have changed, its state is new, as in Kafka."""
         client = self._clients.get(client_id)
         if client is None or client.version < self._version:
             client = self._clients[client_id] = _Client(self._subscription(facts), self._version)

@@ -1,6 +1,6 @@
 """Runs of an embedder's code: recorded once and crashed at every point, or with each of its file operations failing.
 
-`crash_test` computes what a killed process or a lost power may leave of the recorded operations (`disk`, `states`),
+`crash_test` computes what a killed process or a lost power may leave of the recorded operations (`disk`, `states`). It
 writes each such state into a directory, and calls the embedder's check on it. docs/internals/crash-kit.md has the model
 of the disk.
 """
@@ -66,8 +66,8 @@ class BrokenInvariantError(AssertionError):
 
 @dataclass(slots=True)
 class CrashReport:
-    """Counts of a run: different states (or failed calls) by kind of crash, file operations of the work, and whether
-    the run ended before its last one, at `states_max` or `calls_max`."""
+    """Counts of a run: different states (or failed calls) by kind of crash, and file operations of the work.
+    `bounded`: the run ended before the last operation, at `states_max` or `calls_max`."""
 
     tried: Counter[str] = field(default_factory=Counter)
     operations: int = 0
@@ -278,8 +278,8 @@ class _Campaign:
         return self.report
 
     def _points(self) -> Iterator[_Point]:
-        """Yield a point before the first operation, and one after each that changes what a crash may leave. `disk` is
-        then at that point."""
+        """Yield a point before the first operation, and one after each that changes what a crash may leave. `disk`
+        then has that state."""
         notes: list[object] = []
         before: tuple[object, ...] = ()
         last, number, changed = None, 0, True

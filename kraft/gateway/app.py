@@ -84,7 +84,7 @@ class Gateway:
         seconds = self.settings.limits.request_seconds
         with await self.users.of(self._identify(request)) as user:
             partitions = await user.partitions(topic)
-            ranges = await user.history.ask(
+            ranges = await user.history.query(
                 lambda consumer: [range_of(consumer, (topic, each), seconds) for each in partitions])
         return JsonResponse({"topic": topic, "partitions": [
             {"partition": partition, "start_offset": low, "end_offset": high}

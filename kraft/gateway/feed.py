@@ -60,7 +60,7 @@ class Feed:
         self.wake()
 
     def fail(self, error: Exception) -> None:
-        """End the feed: its subscribers get the error once they have read what is there."""
+        """End the feed: its subscribers get the error once they have read all records."""
         self.failure = error
         self.wake()
 

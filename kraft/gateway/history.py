@@ -65,9 +65,9 @@ class History:
             self._reading[name].add_done_callback(lambda future: self._done(name, future))
         return await asyncio.shield(self._reading[name])
 
-    async def ask(self, question: Callable[[Consumer], Any]) -> Any:
+    async def query(self, question: Callable[[Consumer], Any]) -> Any:
         """Run a function of a consumer in one of the threads."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, question)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._query, question)
 
     def close(self) -> None:
         """Close the consumers. Blocks."""
@@ -92,7 +92,7 @@ class History:
         with self._reader((place, offset)) as reader:
             return reader.read(place, offset)
 
-    def _ask(self, question: Callable[[Consumer], Any]) -> Any:
+    def _query(self, question: Callable[[Consumer], Any]) -> Any:
         with self._reader(None) as reader:
             return question(reader.consumer)
 

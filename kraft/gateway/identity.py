@@ -1,4 +1,4 @@
-"""Who a request is: nobody, the holder of a token of the gateway, or a user of the cluster."""
+"""Identity of a request: nobody, the holder of a token of the gateway, or a user of the cluster."""
 
 import base64
 import binascii

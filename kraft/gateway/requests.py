@@ -1,4 +1,4 @@
-"""What requests say: bodies within their limit, records, and where a subscriber begins."""
+"""Content of requests: bodies within their limit, records, and where a subscriber begins."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -92,7 +92,8 @@ def filter_of(request: Request) -> Filter | None:
 
 
 async def positions_of_request(request: Request, user: User, topic: str, limits: Limits) -> dict[int, int]:
-    """Return where a subscriber begins in each partition: after its last event, or as it asks. Raises `RequestError`.
+    """Return where a subscriber begins in each partition: after its last event, or where it says. Raises
+    `RequestError`.
     """
     query = request.query_params
     last = request.headers.get("last-event-id") or query.get("last_event_id")
@@ -113,12 +114,12 @@ async def _start(start: str, user: User, topic: str, partitions: list[int], seco
     if start == "end":
         return dict.fromkeys(partitions, AT_END)
     if start == "beginning":
-        lows: Mapping[int, int] = await user.history.ask(
+        lows: Mapping[int, int] = await user.history.query(
             lambda consumer: {each: range_of(consumer, (topic, each), seconds)[0] for each in partitions})
         return dict(lows)
     if start.startswith("time:"):
         times = dict.fromkeys(partitions, _number("from", start.removeprefix("time:"), TIMESTAMP_MAX, 0))
-        found: dict[int, int] = await user.history.ask(lambda consumer: offsets_at(consumer, topic, times, seconds))
+        found: dict[int, int] = await user.history.query(lambda consumer: offsets_at(consumer, topic, times, seconds))
         return found
     if not (start.isascii() and start.isdecimal()):
         raise bad_request(f"from: {start[:40]!r}; allowed: beginning, end, an offset, or time: and milliseconds since "

@@ -53,7 +53,7 @@ class Subscriber:
             if offset == AT_END:
                 self.positions[partition] = feed.next
             elif offset > feed.next:
-                low, high = await self._user.history.ask(
+                low, high = await self._user.history.query(
                     partial(range_of, place=place, seconds=self._limits.request_seconds))
                 if offset > high:
                     raise OutOfRangeError(place, offset, low, high)

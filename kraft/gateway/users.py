@@ -53,7 +53,7 @@ class User:
         now = time.monotonic()
         if topic not in self._partitions or self._partitions[topic][0] < now:
             question = partial(library.partitions_of, topic=topic, seconds=self._limits.request_seconds)
-            self._partitions[topic] = now + PARTITIONS_SECONDS, asyncio.ensure_future(self.history.ask(question))
+            self._partitions[topic] = now + PARTITIONS_SECONDS, asyncio.ensure_future(self.history.query(question))
             if len(self._partitions) > TOPICS_MAX:
                 self._partitions.popitem(last=False)
         try:
@@ -91,7 +91,7 @@ class Users:
         self._closing: set[asyncio.Future[None]] = set()
 
     async def of(self, identity: Identity) -> User:
-        """Return the connections of an identity. The first time the cluster is asked whether it accepts its login.
+        """Return the connections of an identity. The first time it is checked that the cluster accepts its login.
         Raises `RequestError`."""
         key = identity.key
         task = self._users.get(key)

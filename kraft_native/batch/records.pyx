@@ -533,6 +533,7 @@ cdef class RecordIterator:
     cdef DecompressLimits limits
     cdef Span span
     cdef int32_t left
+    cdef int64_t first_offset
     cdef bint control
 
     def __iter__(self) -> RecordIterator:
@@ -540,18 +541,20 @@ cdef class RecordIterator:
 
     def __next__(self) -> Record:
         cdef RecordView r
-        while self.left == 0:
-            if self.batch is not None and self.span.p != self.span.end:
-                raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: "
-                                         f"{self.span.end - self.span.p} bytes after its last record")
-            self.batch = None
-            self.open_batch(next(self.batches))
-        if record_next(&self.span, &r) != 1:
-            index = self.batch.h.record_count - self.left
-            raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: record {index} of "
-                                     f"{self.batch.h.record_count} is malformed")
-        self.left -= 1
-        return record_object(&self.batch.h, &r)
+        while True:
+            while self.left == 0:
+                if self.batch is not None and self.span.p != self.span.end:
+                    raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: "
+                                             f"{self.span.end - self.span.p} bytes after its last record")
+                self.batch = None
+                self.open_batch(next(self.batches))
+            if record_next(&self.span, &r) != 1:
+                index = self.batch.h.record_count - self.left
+                raise CorruptRecordError(f"batch at offset {self.batch.h.base_offset}: record {index} of "
+                                         f"{self.batch.h.record_count} is malformed")
+            self.left -= 1
+            if self.batch.h.base_offset + r.offset_delta >= self.first_offset:
+                return record_object(&self.batch.h, &r)
 
     cdef int open_batch(self, Batch batch) except -1:
         if batch_is_control(&batch.h) and not self.control:
@@ -563,8 +566,9 @@ cdef class RecordIterator:
 
 
 def records(source: Buffer, *, bint check_crc=True, bint control=False, max_bytes: int | None = None,
-            max_ratio: int | None = None) -> RecordIterator:
-    """Iterate over the records of `source` in order: a Batch, or any buffer of whole batches.
+            max_ratio: int | None = None, int64_t first_offset=-0x4000000000000000) -> RecordIterator:
+    """Iterate over the records of `source` in order: a Batch, or any buffer of whole batches. Those below
+    `first_offset` are skipped without an object for each.
 
     Control records (transaction markers and such) are left out unless `control` is set. Raises CorruptRecordError at
     damage, MessageTooLargeError where a batch decompresses to more than `max_bytes` or `max_ratio` times its size.
@@ -578,4 +582,5 @@ def records(source: Buffer, *, bint check_crc=True, bint control=False, max_byte
     iterator.batches = walk(source, check_crc=check_crc)
     iterator.scratch = Scratch()
     iterator.control = control
+    iterator.first_offset = first_offset
     return iterator

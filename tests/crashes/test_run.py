@@ -39,7 +39,7 @@ def acknowledged_are_there(directory: Path, crash: Crash) -> None:
     with Log.open(directory / "orders") as log:
         found = [int(record.value[:1]) for record in log.records()]
     assert found == list(range(len(found)))
-    assert len(found) >= len(crash.notes), f"{len(crash.notes)} were acknowledged, {len(found)} are there"
+    assert len(found) >= len(crash.notes), f"{len(crash.notes)} were acknowledged, {len(found)} exist"
 
 
 def test_what_is_durable_survives() -> None:
@@ -51,7 +51,7 @@ def test_what_is_durable_survives() -> None:
 
 
 def test_what_is_only_in_the_page_cache_is_found_lost() -> None:
-    with pytest.raises(BrokenInvariantError, match=r"power lost after .* were acknowledged, \d are there") as caught:
+    with pytest.raises(BrokenInvariantError, match=r"power lost after .* were acknowledged, \d exist") as caught:
         crash_test(appends("page-cache"), acknowledged_are_there)
     [broken] = caught.value.broken
     assert broken.crash.kind == POWER_LOST

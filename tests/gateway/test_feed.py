@@ -1,4 +1,4 @@
-"""The newest records of a partition: what is there, what was dropped, and who is woken."""
+"""The newest records of a partition: those in memory, those dropped, and the subscribers that are woken."""
 
 import asyncio
 

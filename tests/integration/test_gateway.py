@@ -66,7 +66,7 @@ def test_each_form_of_producing(node: NodeProcess, gateway: GatewayClient, topic
 
 def test_a_subscriber_continues_after_its_last_event(node: NodeProcess, gateway: GatewayClient,
                                                      topic_name: str) -> None:
-    """In all partitions, and also when nothing had come before the connection ended."""
+    """It does so in all partitions, and also when nothing had come before the connection ended."""
     path = f"/topics/{topic_name}/events"
     post(gateway, topic_name, "before")
     with gateway.events(path) as events:

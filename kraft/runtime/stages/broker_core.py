@@ -165,7 +165,7 @@ def _client_series(config: NodeConfig) -> ClientSeries | None:
     """Return the receiver of client metrics: a node that serves its own metrics shows theirs, too."""
     if not config["kraft.metrics.listener"]:
         return None
-    prefix = "kraft.client.telemetry"
     return ClientSeries(SeriesLimits(
-        config.integer(f"{prefix}.clients.max"), config.integer(f"{prefix}.series.max"),
-        config.integer(f"{prefix}.series.per.client.max"), config.integer(f"{prefix}.decompressed.max.bytes")))
+        config.integer("kraft.client.telemetry.clients.max"), config.integer("kraft.client.telemetry.series.max"),
+        config.integer("kraft.client.telemetry.series.per.client.max"),
+        config.integer("kraft.client.telemetry.decompressed.max.bytes")))

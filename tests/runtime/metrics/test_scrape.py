@@ -130,7 +130,8 @@ def test_counts_what_clients_did(tmp_path):
     assert values["process_resident_memory_bytes",] > 1 << 20
     families = {metric.name for metric in METRICS}
     shown = {name.removesuffix("_bucket") for name, *_ in values}
-    assert families - shown <= {"kraft_audit_events_total", "kraft_audit_events_dropped_total",
+    assert families - shown <= {"kraft_client_info", "kraft_client_metric",
+                                "kraft_audit_events_total", "kraft_audit_events_dropped_total",
                                 "kraft_audit_events_waiting", "kraft_authentications_total",
                                 "kraft_connections_closed_total", "kraft_request_slices_used_up_total",
                                 "kraft_tls_certificate_remaining_seconds", "kraft_tls_handshake_failures_total",
