@@ -44,7 +44,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -101,6 +101,13 @@ test-simulator: build ## the tests of the simulator: short runs, and some of the
 test-spark: build ## the tests of the Spark data source, the long ones too
 	@$(PIP) install --require-hashes -r requirements.lock -r requirements-spark.lock
 	@$(PYTEST) tests/spark
+
+$(VENV)/.release: $(VENV)/.locked requirements-release.lock
+	@$(PIP) install --require-hashes -r requirements.lock -r requirements-release.lock
+	@touch $@
+
+sbom: build $(VENV)/.release ## the bill of materials of a node, in CycloneDX's format; into dist
+	@$(BIN)/python -m tools.sbom
 
 package: build ## a real installation of the sources into an empty environment, used from elsewhere; five minutes
 	@$(PYTEST) -m long tests/test_installation.py

@@ -2,7 +2,7 @@
 
 The newest release of each dependency that `pyproject.toml` allows, with the SHA-256 of each file of that release: pip
 refuses any other file (`--require-hashes`). No index is named, so a lock fits every index that serves the same files,
-every supported Python and both kinds of processors. What only `make test-spark`, `make docs`, `make wheel` or
+every supported Python and both kinds of processors. What only `make test-spark`, `make docs`, `make sbom` or
 `make bench-embedded` needs has a lock of its own, which adds to the first one and changes nothing of it.
 
     python tools/lock.py                write all locks
@@ -143,7 +143,7 @@ def write_locks(keep: bool) -> None:
           {name: entry for name, entry in whole.items() if name not in base})
     write(DOCS_LOCK, "`make docs` adds to requirements.lock",
           {name: entry for name, entry in site.items() if name not in base})
-    write(RELEASE_LOCK, "`make wheel` and `make sbom` add to requirements.lock",
+    write(RELEASE_LOCK, "`make sbom` adds to requirements.lock",
           {name: entry for name, entry in release.items() if name not in base})
 
 
