@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kraft_native.file import buffer, file_io
+from tests import cycles
 from tests.tls.libraries import library
 
 __all__ = ["library"]
@@ -51,9 +52,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
+    freeze()
+
+
+def freeze() -> None:
     """Freeze all tests and modules: they live until the end, so no collection needs to traverse them."""
     gc.collect()
     gc.freeze()
+    cycles.THAWED.clear()
 
 
 def held() -> dict[str, int]:
@@ -84,6 +90,8 @@ def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     before = held()
     yield
     tally.tests += 1
+    if cycles.THAWED:
+        freeze()
     if more := leaked(before):
         tally.leaks += 1
         pytest.fail("left behind: " + ", ".join(f"{count} {kind}" for kind, count in more.items()))

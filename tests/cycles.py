@@ -7,6 +7,10 @@ from contextlib import contextmanager
 from types import FunctionType
 
 
+THAWED: list[str] = []
+"""Has an element when a block has thawed what was frozen: every later collection examines all tests and modules."""
+
+
 @contextmanager
 def without_collections() -> Iterator[None]:
     """Collect all garbage, then none until the end of the block, unless it calls `garbage_of`. That examines only what
@@ -19,6 +23,7 @@ def without_collections() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+        THAWED.append("once")
         if was_enabled:
             gc.enable()
 

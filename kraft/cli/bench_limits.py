@@ -65,7 +65,7 @@ def check(bootstrap: str, name: str, topic: str, partitions: int | None, seconds
               help="The search ends when a rate higher by this share fails.")
 @workload_options
 @click.pass_context
-def search(context: click.Context, bootstrap: str, kind: str, limit_ms: float, percentile: str, first: float,
+def search(context: click.Context, /, bootstrap: str, kind: str, limit_ms: float, percentile: str, first: float,
            precision: float, **options: Any) -> None:
     """Find the highest rate whose latency stays below a limit, in runs of --seconds each. --rate has no effect;
     --in-flight is 64 by default. The rate that is found is measured again, three times as long: one that fails

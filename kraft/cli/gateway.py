@@ -1,5 +1,6 @@
 """`kraft gateway`: produce by POST and consume as server-sent events, for devices and browsers."""
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -73,7 +74,7 @@ def gateway_command(bootstrap: str, listen: str, login: str, tokens_file: Path |
             print_json([{"url": url}])
         else:
             click.echo(f"gateway: {url}")
-        click.get_text_stream("stdout").flush()
+        sys.stdout.flush()
 
     raise_unbound(lambda: serve(settings, (host.strip("[]"), int(port)), tls=tls, ready=ready), listen)
 

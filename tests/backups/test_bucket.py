@@ -51,6 +51,7 @@ def bucket() -> Iterator[Bucket]:
         server.communicate("", timeout=30)
 
 
+@pytest.mark.long
 def test_a_backup_in_a_bucket(bucket: Bucket, tmp_path: Path) -> None:
     target = tmp_path / "restored"
 

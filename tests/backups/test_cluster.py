@@ -36,6 +36,7 @@ def restored(place: Path, top: Path) -> list[ControllerProcess]:
     return nodes
 
 
+@pytest.mark.long
 def test_three_nodes_from_one_backup(tmp_path: Path) -> None:
     place = tmp_path / "backups"
 

@@ -26,7 +26,7 @@ def test_files_of_earlier_backups(at: int, expected: int | None) -> None:
 
 
 def test_a_file_that_the_leader_has_lost_is_not_used_again(tmp_path: Path) -> None:
-    """After an unclean election the records of epoch 3 end at 100, those of epoch 4 at 150. Epoch 9 is unknown."""
+    """Records of epoch 3 end at 100 after an unclean election, those of epoch 4 at 150. Epoch 9 is unknown."""
     with Directory(tmp_path / "store") as store:
         for start, end, epoch in ((0, 100, 3), (100, 120, 3), (100, 150, 4), (150, 160, 4), (0, 50, 9)):
             file = SegmentFile(store, WANTED, start, epoch)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from kraft.cli.bench import Acks
+from kraft.cli.bench_options import Acks
 from kraft.cli.command import kraft, run
 from kraft.cli.number_types import NUMBER, WHOLE, FloatRange, IntRange, whole_number
 
