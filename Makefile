@@ -6,8 +6,9 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS    ?= 2
-# Tests of nodes in processes of their own wait for those most of the time.
-NODE_JOBS ?= 3
+# Tests wait for nodes, clients and the disk: about a quarter of the time, those of nodes in processes of their own for most of it.
+TEST_JOBS ?= 3
+NODE_JOBS ?= 4
 FUZZ_SECONDS ?= 180
 FUZZ_SEED    ?= 1
 HOSTILE_CONNECTIONS ?= 1000
@@ -88,13 +89,13 @@ docs: build $(VENV)/.docs ## the code blocks of the documents, run; the document
 
 # Clients of others keep threads and descriptors of their own, which tests that count theirs must not share a process with.
 test: build ## all tests but those of the simulator, on two cores
-	@$(PYTEST) -n $(JOBS) -m "not peer and not long and not house and not pages" --ignore=tests/integration --ignore=tests/spark \
-		--ignore=tests/testing tests
+	@$(PYTEST) -n $(TEST_JOBS) -m "not peer and not long and not house and not pages" --ignore=tests/integration --ignore=tests/spark \
+		--ignore=tests/testing --ignore=tests/cli/test_simulate.py tests
 	@$(PYTEST) -n $(NODE_JOBS) -m "not peer and not long" tests/integration
 	@$(PYTEST) -n $(JOBS) --dist loadgroup -m "not long" tests/spark
 
 test-simulator: build ## the tests of the simulator: short runs, and some of the known bugs found again
-	@$(PYTEST) -n $(JOBS) -m "not long" tests/testing
+	@$(PYTEST) -n $(JOBS) -m "not long" tests/testing tests/cli/test_simulate.py
 
 # One session for all of them; without Spark or a Java for it they are skipped. The long ones start clusters of their own,
 # run the examples where no Java is installed, and need packages that nothing else does.

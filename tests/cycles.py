@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
 
-
 THAWED: list[str] = []
 """Has an element when a block has thawed what was frozen: every later collection examines all tests and modules."""
 

@@ -21,6 +21,7 @@ NOTHING_TO_TIME: Final = {
     "base.clock": "the system's clocks, behind one branch",
     "base.mutants": "nothing of it is in a release build",
     "base.errors": "exceptions",
+    "base.extras": "imports",
     "file.faults": "only tests use it",
     "segment.config": "read when a log is opened",
     "segment.log_fields": "read when a log is opened",
