@@ -21,16 +21,17 @@ SECONDS: Final = 30.0
 
 def create_topic(cluster: Cluster, name: str, partitions: int, replication: int = -1,
                  configs: Mapping[str, str] | None = None) -> None:
-    """Create a topic unless it exists, and wait until each partition is served by its leader. Raises `RefusedError` or
-    `ConnectionFailedError`."""
+    """Create a topic unless it exists, and wait until each partition is served by its leader. One that exists keeps its
+    number of partitions. Raises `RefusedError` or `ConnectionFailedError`."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication, configs=[
         CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()])
     request = CreateTopicsRequest(topics=[topic], timeout_ms=round(SECONDS * 1000))
     answer = cluster.controller().send(request, CreateTopicsResponse).topics[0]
-    if answer.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
+    exists = answer.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    if not exists:
         check(f"topic {name}", answer.error_code, answer.error_message)
     attempts = Attempts(SECONDS, PAUSE_SECONDS)
-    wait_for_leaders(cluster, [name], SECONDS, partitions)
+    wait_for_leaders(cluster, [name], SECONDS, 1 if exists else partitions)
     while True:
         topics = cluster.metadata([name]).topics
         try:

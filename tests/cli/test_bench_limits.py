@@ -30,6 +30,13 @@ def test_a_load_that_no_node_bears_fails(node: Started, capsys: pytest.CaptureFi
     assert [each["passed"] for each in found["criteria"]][:3] == [True, False, False]
 
 
+def test_a_topic_that_exists_may_have_fewer_partitions_than_connections(node: Started, tool: Tool) -> None:
+    tool.json("topics", "create", "bench-one", "--partitions", 1)
+    [found] = tool.json("bench", "produce", "--topic", "bench-one", "--connections", "3", "--seconds", "0.1",
+                        "--warmup", "0", "--bootstrap", node.bootstrap)
+    assert found["runs"][0]["errors"] == 0
+
+
 def test_the_highest_rate_is_found(node: Started, tool: Tool, tmp_path: Path) -> None:
     """The limit is one that a few thousand requests per second meet, and 50 million cannot."""
     [found] = tool.json("bench", "search", "ping", "--limit-ms", "200", "--from", "2000", "--seconds", "0.1",
