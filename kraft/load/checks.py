@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kraft.load.measure import Measurement
+from kraft.load.search import REACHED
 from kraft.load.workload import Workload
 
-RATE_SHARE_MIN: Final = 0.98
 SLOWEST_MS_MAX: Final = 500.0
 
 
@@ -52,8 +52,8 @@ def verdicts(load: NamedLoad, run: Measurement) -> list[Verdict]:
     return [
         Verdict(run.errors == 0, f"{run.errors:,} of {run.requests:,} requests were refused"
                                  f"{f' ({run.first_error})' if run.first_error else ''}"),
-        Verdict(share >= RATE_SHARE_MIN, f"{share:.1%} of {load.rate:,.0f} requests/s, "
-                                           f"{RATE_SHARE_MIN:.0%} are needed"),
+        Verdict(share >= REACHED, f"{share:.1%} of {load.rate:,.0f} requests/s, "
+                                           f"{REACHED:.0%} are needed"),
         Verdict(p99_ms <= load.p99_ms_max, f"p99 {p99_ms:,.1f} ms, {load.p99_ms_max:g} ms are allowed"),
         Verdict(slowest_ms <= SLOWEST_MS_MAX, f"slowest {slowest_ms:,.1f} ms, {SLOWEST_MS_MAX:g} ms are allowed"),
     ]
