@@ -4,30 +4,22 @@ What they build on their clients works here, too: internal topics, changelogs, g
 compacted topics as stores.
 """
 
-import json
 import subprocess
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.local.cluster import LocalCluster
-from tests.integration.admin import wait_until
-from tests.peer.kafka import HERE as LOGGING
-from tests.peer.kafka import QUICK_START, classpath, require_kafka
-from tests.ports import free_ports
+from tests.clients.connect import SECONDS, SOURCES, Worker, connect, java, until
+from tests.integration.admin import metadata
+from tests.peer.kafka import require_kafka
 
 pytestmark = [pytest.mark.peer, pytest.mark.kraft_cluster(brokers=3, controllers=0)]
 
-HERE: Final = Path(__file__).parent / "java"
-SECONDS: Final = 90.0
 WORDS: Final = tuple(f"word{number}" for number in range(50))
 
 
@@ -38,11 +30,7 @@ def no_leaks() -> None:
 
 @pytest.fixture(autouse=True)
 def _needs() -> None:
-    require_kafka(HERE)
-
-
-def java(*arguments: str) -> list[str]:
-    return ["java", "-Xmx768m", *QUICK_START, "-Dpeer.level=warn", "-cp", f"{LOGGING}:{classpath(HERE)}", *arguments]
+    require_kafka(SOURCES)
 
 
 # --- Streams
@@ -50,7 +38,7 @@ def java(*arguments: str) -> list[str]:
 
 def count_words(cluster: LocalCluster, expected: int, directory: Path) -> dict[str, int]:
     """Return the counts of an application instance whose state is in that directory."""
-    command = java(str(HERE / "Words.java"), cluster.bootstrap, "words", "lines", "counts", str(expected),
+    command = java(str(SOURCES / "Words.java"), cluster.bootstrap, "words", "lines", "counts", str(expected),
                    str(directory))
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
     words = [line.split() for line in done.stdout.splitlines() if line.startswith("word")]
@@ -80,68 +68,11 @@ def test_streams_count_and_restore(kraft_cluster: LocalCluster, tmp_path: Path) 
     kraft_cluster.brokers[1].kill_and_start()
     expected += send_lines(kraft_cluster, 2_000)
     assert count_words(kraft_cluster, expected.total(), tmp_path / "two") == expected
-    topics = set(admin.list_topics(timeout=SECONDS).topics)
+    topics = set(metadata(admin).topics)
     assert {"words-counts-changelog", "words-counts-repartition"} <= topics
 
 
 # --- Connect
-
-
-class Worker:
-    """A worker of a Connect cluster, by its REST interface."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """Return the answer; None when there is none, or a refusal for now."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._url + path, data, {"Content-Type": "application/json"}, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-                text = answer.read()
-        except (urllib.error.URLError, ConnectionError):
-            return None
-        return json.loads(text) if text else None
-
-    def make(self, name: str, **config: str) -> None:
-        until(lambda: self.call("POST", "/connectors", {"name": name, "config": {"tasks.max": "2", **config}}), name)
-
-    def runs(self, name: str, tasks: int) -> bool:
-        status = self.call("GET", f"/connectors/{name}/status") or {"connector": {"state": ""}, "tasks": []}
-        states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
-        return states == ["RUNNING"] * (tasks + 1)
-
-
-def until(done: Callable[[], object], what: str) -> None:
-    wait_until(lambda: bool(done()), what, SECONDS)
-
-
-@contextmanager
-def connect(cluster: LocalCluster, directory: Path) -> Iterator[Worker]:
-    """A worker of a cluster whose configuration, offsets and states are in topics."""
-    port, = free_ports(1)
-    url = f"http://127.0.0.1:{port}"
-    settings = {
-        "bootstrap.servers": cluster.bootstrap, "group.id": "workers", "listeners": url,
-        "plugin.discovery": "service_load",
-        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-        "offset.flush.interval.ms": "200", "scheduled.rebalance.max.delay.ms": "0", "session.timeout.ms": "6000",
-        "heartbeat.interval.ms": "500",
-        **{f"{what}.storage.topic": f"connect-{what}" for what in ("config", "offset", "status")},
-    }
-    properties = directory / "worker.properties"
-    properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-    command = java("org.apache.kafka.connect.cli.ConnectDistributed", str(properties))
-    with (directory / "worker.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
-        worker = Worker(url)
-        try:
-            until(lambda: process.poll() is not None or worker.call("GET", "/connectors") is not None, "it serves")
-            assert process.poll() is None, (directory / "worker.log").read_text()[-2000:]
-            yield worker
-        finally:
-            process.kill()
 
 
 def lines_of(path: Path) -> list[str]:

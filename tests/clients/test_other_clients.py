@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.local.cluster import LocalCluster
 from tests.clients.programs import LIBRARIES, Library, Read, Running, acknowledged, reads, require, running
+from tests.integration.admin import metadata
 
 pytestmark = [pytest.mark.peer, pytest.mark.kraft_cluster(brokers=3, controllers=0)]
 
@@ -121,5 +122,5 @@ def test_brokers_are_killed(
 
 
 def in_sync(admin: AdminClient) -> bool:
-    partitions = admin.list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions.values()
+    partitions = metadata(admin, TOPIC).topics[TOPIC].partitions.values()
     return all(len(each.isrs) == 3 for each in partitions)

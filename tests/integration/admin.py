@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
@@ -20,6 +21,8 @@ from tests.integration.process import NodeProcess
 
 SECONDS: Final = 10.0
 PAUSE_SECONDS: Final = 0.02
+METADATA_SECONDS: Final = 60.0
+METADATA_STEP_SECONDS: Final = 5.0
 APPEND: Final = AlterConfigOpType.APPEND
 SUBTRACT: Final = AlterConfigOpType.SUBTRACT
 SET: Final = AlterConfigOpType.SET
@@ -78,6 +81,22 @@ def configs(node: NodeProcess, name: str,
     resource = ConfigResource(kind, name)
     found: dict[str, ConfigEntry] = admin(node).describe_configs([resource])[resource].result(SECONDS)
     return found
+
+
+def metadata(client: AdminClient, topic: str = "") -> ClusterMetadata:
+    """Return what the cluster answers to Metadata for one topic, or for all topics.
+
+    librdkafka repeats such a request at the broker that it chose first, even when that broker has died meanwhile. So
+    this function waits for a short time, and asks again.
+    """
+    deadline = time.monotonic() + METADATA_SECONDS
+    while True:
+        try:
+            return client.list_topics(*filter(None, [topic]), timeout=METADATA_STEP_SECONDS)
+        except KafkaException as error:
+            waits = error.args[0].code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+            if not waits or time.monotonic() >= deadline:
+                raise
 
 
 def start_offset(node: NodeProcess, topic: str, partition: int = 0) -> int:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import confluent_kafka
 from confluent_kafka.admin import NewTopic
 
-from tests.integration.admin import Running, admin, wait_until
+from tests.integration.admin import Running, admin, metadata, wait_until
 from tests.integration.load import VALUE, read_all
 from tests.integration.quorum import SECONDS
 
@@ -215,7 +215,7 @@ class Failover:
         ids = sorted(node.node_id for node in self.nodes)
         leaders = ids if only is None else [only.node_id]
         assignment = [[leader, *(each for each in ids if each != leader)] for leader in leaders]
-        wait_until(lambda: len(admin(self.nodes[0]).list_topics(timeout=SECONDS).brokers) == NODES, "all serve")
+        wait_until(lambda: len(metadata(admin(self.nodes[0])).brokers) == NODES, "all serve")
         made = admin(self.nodes[0]).create_topics([NewTopic(
             topic, len(leaders), replica_assignment=assignment, config={"min.insync.replicas": "2"})])
         made[topic].result(SECONDS)
@@ -228,7 +228,7 @@ class Failover:
     def _await_flow(self, stream: Stream) -> list[int]:
         """Wait until all nodes see all replicas in sync and records flow. Return the leaders."""
         def partitions(node: Member) -> list[tuple[int, bool]]:
-            found = admin(node).list_topics(stream.topic, timeout=SECONDS).topics[stream.topic].partitions.values()
+            found = metadata(admin(node), stream.topic).topics[stream.topic].partitions.values()
             return [(each.leader, len(each.isrs) == NODES) for each in found]
 
         wait_until(lambda: all(whole for node in self.nodes for _, whole in partitions(node)), "in sync", WAIT_SECONDS)

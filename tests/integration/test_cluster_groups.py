@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.admin import wait_until
+from tests.integration.admin import metadata, wait_until
 from tests.integration.clients import Reachable, librdkafka_consumer
 from tests.integration.load import PARTITIONS, Producer, Watcher, judge
 from tests.integration.quorum import SECONDS, MakeQuorum, Quorum
@@ -96,7 +96,7 @@ class Load:
     def await_in_sync(self) -> None:
         """Wait until all replicas of both topics are in sync: the next node may stop."""
         def in_sync() -> bool:
-            topics = self.admin.list_topics(timeout=SECONDS).topics
+            topics = metadata(self.admin).topics
             return all(len(part.isrs) == 3 for name in (TOPIC, OFFSETS_TOPIC)
                        for part in topics[name].partitions.values())
         wait_until(in_sync, "all replicas are in sync", SECONDS)
@@ -139,7 +139,7 @@ def loaded(new_quorum: MakeQuorum) -> Iterator[Load]:
 
 
 def test_a_group_outlives_its_coordinator(loaded: Load) -> None:
-    partitions = loaded.admin.list_topics(OFFSETS_TOPIC, timeout=SECONDS).topics[OFFSETS_TOPIC].partitions
+    partitions = metadata(loaded.admin, OFFSETS_TOPIC).topics[OFFSETS_TOPIC].partitions
     assert [sorted(part.replicas) for part in partitions.values()] == [[1, 2, 3]] * len(partitions)
     for _ in range(2):
         killed = loaded.coordinator()

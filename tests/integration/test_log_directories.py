@@ -9,7 +9,7 @@ from kraft.client import Cluster
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
-from tests.integration.admin import admin, wait_until
+from tests.integration.admin import admin, metadata, wait_until
 from tests.integration.clients import Record, librdkafka_produce, librdkafka_read
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import SECONDS, MakeQuorum
@@ -30,7 +30,7 @@ def directories(node: NodeProcess) -> dict[str, tuple[int, list[int]]]:
 
 def partitions(node: NodeProcess) -> dict[int, tuple[int, list[int]]]:
     """Leader and in-sync replicas of each partition."""
-    found = admin(node).list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions
+    found = metadata(admin(node), TOPIC).topics[TOPIC].partitions
     return {index: (each.leader, sorted(each.isrs)) for index, each in found.items()}
 
 

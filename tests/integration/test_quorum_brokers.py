@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewTopic
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
 from kraft.client.refusals import RefusedError
-from tests.integration.admin import admin, create, wait_until
+from tests.integration.admin import admin, create, metadata, wait_until
 from tests.integration.clients import Record, librdkafka_produce, librdkafka_read
 from tests.integration.hostile import Peer, request
 from tests.integration.process import NodeProcess
@@ -20,7 +20,7 @@ from tests.integration.test_records import numbered, plain
 
 
 def topics(node: NodeProcess) -> set[str]:
-    return set(admin(node).list_topics(timeout=SECONDS).topics) - {"__consumer_offsets"}
+    return set(metadata(admin(node)).topics) - {"__consumer_offsets"}
 
 
 def test_broker_beside_three_controllers(new_quorum: MakeQuorum) -> None:

@@ -2,15 +2,15 @@
 
 from contextlib import ExitStack
 
-from tests.integration.admin import admin, create, wait_until
-from tests.integration.quorum import SECONDS, MakeQuorum, MemberProcess, Quorum
+from tests.integration.admin import admin, create, metadata, wait_until
+from tests.integration.quorum import MakeQuorum, MemberProcess, Quorum
 from tests.ports import free_ports
 
 BOOTSTRAP = "controller.quorum.bootstrap.servers"
 
 
 def brokers_seen_by(node: MemberProcess) -> set[int]:
-    return set(admin(node).list_topics(timeout=SECONDS).brokers)
+    return set(metadata(admin(node)).brokers)
 
 
 def start_broker(quorum: Quorum, node_id: int, servers: str, ends: ExitStack) -> MemberProcess:

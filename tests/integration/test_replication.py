@@ -16,7 +16,7 @@ from kraft.local.local_node import LocalNode
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.testing.pytest_plugin import NewCluster
-from tests.integration.admin import DELETE, admin, alter, start_offset, wait_until
+from tests.integration.admin import DELETE, admin, alter, metadata, start_offset, wait_until
 from tests.integration.clients import Record, librdkafka_consumer, librdkafka_produce, librdkafka_read, take
 from tests.integration.process import DEFAULTS, alarms_in
 from tests.integration.quorum import SECONDS
@@ -28,7 +28,7 @@ TOPIC = "copied"
 
 def partition_of(node: LocalNode, topic: str = TOPIC, index: int = 0) -> tuple[int, list[int], list[int]]:
     """Return (leader, replicas, in-sync replicas) as a client receives them."""
-    found = admin(node).list_topics(topic, timeout=SECONDS).topics[topic].partitions[index]
+    found = metadata(admin(node), topic).topics[topic].partitions[index]
     return found.leader, sorted(found.replicas), sorted(found.isrs)
 
 
@@ -133,7 +133,7 @@ def test_a_replica_that_lives_and_lags_falls_out_of_sync(kraft_cluster: LocalClu
     soon after it resumes."""
     nodes = kraft_cluster.brokers
     make(nodes[1], min_insync_replicas="2")
-    wait_until(lambda: all(admin(node).list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions
+    wait_until(lambda: all(metadata(admin(node), TOPIC).topics[TOPIC].partitions
                            for node in nodes.values()), "all know the topic")
     leader_id, _, _ = partition_of(nodes[1])
     slow = next(node for node_id, node in nodes.items() if node_id != leader_id)

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.cli.command import run
+from tests.integration.admin import metadata
 from tests.integration.quorum import MemberProcess
 from tests.ports import free_ports
 
@@ -138,4 +139,4 @@ def test_a_node_that_was_killed_comes_back(cluster: list[SaslNode]) -> None:
         assert producer.flush(SECONDS) == 0
         node.start()
     admin = AdminClient(settings(cluster, "PLAIN", "carol", "plain"))
-    assert len(admin.list_topics(timeout=SECONDS).brokers) == 3
+    assert len(metadata(admin).brokers) == 3

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.cli.command import run
 from kraft.config.oauth_settings import ASSERTION
-from tests.integration.admin import wait_until
+from tests.integration.admin import metadata, wait_until
 from tests.integration.secure_quorum import (
     OAUTH,
     SecureMember,
@@ -78,13 +78,13 @@ def test_clients_continue_when_a_leader_is_killed(cluster: list[SecureMember]) -
 
     produce(producer, range(500))
     wait_until(lambda: read() >= 500, "the first records", SECONDS)
-    leader = admin.list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions[0].leader
+    leader = metadata(admin, TOPIC).topics[TOPIC].partitions[0].leader
     cluster[leader - 1].kill()
     produce(producer, range(500, 1000))
     wait_until(lambda: read() >= 1000, "the records after the leader's death", SECONDS)
     assert found == list(range(1000))
     cluster[leader - 1].start()
-    wait_until(lambda: len(admin.list_topics(timeout=SECONDS).brokers) == 3, "the node that came back", SECONDS)
+    wait_until(lambda: len(metadata(admin).brokers) == 3, "the node that came back", SECONDS)
     produce(producer, range(1000, 1010))
     consumer.close()
 
@@ -109,7 +109,7 @@ def test_a_client_with_a_token_of_a_provider(cluster: list[SecureMember], key: S
 
     admin = AdminClient(library_settings_of_tokens(cluster, token))
     wait_until(lambda: admin.poll(0.1) is not None and fetched > 0, "the token", SECONDS)
-    assert len(admin.list_topics(timeout=SECONDS).brokers) == 3
+    assert len(metadata(admin).brokers) == 3
 
 
 def test_our_commands_log_in_by_assertions(cluster: list[SecureMember], key: SigningKey, tmp_path: Path,

@@ -22,7 +22,7 @@ from kraft.tls.certificates import CertificateFacts, certificate_facts
 from kraft.tls.contexts import client_context
 from kraft.tls.library import VARIABLE
 from tests.golden import REPOSITORY
-from tests.integration.admin import wait_until
+from tests.integration.admin import metadata, wait_until
 from tests.integration.process import DEFAULTS, alarms_in
 from tests.integration.quorum import CLUSTER_ID
 from tests.ports import free_ports
@@ -170,7 +170,7 @@ def test_records_survive_the_death_of_a_leader(cluster: SecureCluster) -> None:
     admin.create_topics([NewTopic(TOPIC, 1, 3, config={"min.insync.replicas": "2"})])[TOPIC].result(SECONDS)
     produce(cluster, range(1000))
     assert consume(cluster, 1000) == list(range(1000))
-    leader = admin.list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions[0].leader
+    leader = metadata(admin, TOPIC).topics[TOPIC].partitions[0].leader
     cluster.kill(leader)
     produce(cluster, range(1000, 1200))
     assert consume(cluster, 1200) == list(range(1200))

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.broker.coordinator.hashing import partition_of
-from tests.integration.admin import create, wait_until
+from tests.integration.admin import create, metadata, wait_until
 from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka_producer, take
 from tests.integration.process import NodeProcess
 from tests.integration.quorum import SECONDS, MakeQuorum, Quorum
@@ -142,7 +142,7 @@ class Worker(threading.Thread):
 
 
 def coordinator_of(quorum: Quorum, admin: AdminClient, name: str) -> int:
-    partitions = admin.list_topics(TRANSACTION_TOPIC, timeout=SECONDS).topics[TRANSACTION_TOPIC].partitions
+    partitions = metadata(admin, TRANSACTION_TOPIC).topics[TRANSACTION_TOPIC].partitions
     return int(partitions[partition_of(name, len(partitions))].leader)
 
 
@@ -161,7 +161,7 @@ def test_a_client_outlives_its_coordinator(new_quorum: MakeQuorum, name: str) ->
         assert worker.failure is None, worker.failure
 
     def in_sync() -> bool:
-        topics = admin.list_topics(timeout=SECONDS).topics
+        topics = metadata(admin).topics
         return all(len(part.isrs) == 3 for topic in (name, TRANSACTION_TOPIC)
                    for part in topics[topic].partitions.values())
 

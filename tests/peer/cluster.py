@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from kraft.client.cluster import Cluster
 from kraft.client.configs import Change, Operation, alter_configs, setting
 from kraft.client.security import current
-from tests.integration.admin import wait_until
+from tests.integration.admin import metadata, wait_until
 from tests.integration.process import DEFAULTS
 from tests.integration.quorum import CLUSTER_ID, ControllerProcess, MemberProcess
 from tests.integration.test_replication import segments
@@ -134,13 +134,13 @@ class MixedCluster:
         made[topic].result(SECONDS)
 
     def replicas(self, topic: str, index: int = 0) -> Replicas:
-        found = self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions[index]
+        found = metadata(self.admin, topic).topics[topic].partitions[index]
         return Replicas(found.leader, sorted(found.replicas), sorted(found.isrs))
 
     def await_in_sync(self, topic: str) -> None:
         """Wait until every replica is in sync."""
         def in_sync() -> bool:
-            partitions = self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions.values()
+            partitions = metadata(self.admin, topic).topics[topic].partitions.values()
             return all(sorted(each.isrs) == sorted(each.replicas) for each in partitions)
         wait_until(in_sync, f"all replicas of {topic} are in sync", SECONDS)
 

@@ -13,7 +13,7 @@ from kraft.client import Cluster
 from kraft.client.connection import AuthenticationError
 from kraft.client.security import Security, current, secured, security_of
 from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
-from tests.integration.admin import wait_until
+from tests.integration.admin import metadata, wait_until
 from tests.integration.clients import Reachable, Record, librdkafka_produce, librdkafka_read
 from tests.integration.quorum import MemberProcess
 from tests.peer.cluster import JavaBroker, MixedCluster, mixed_cluster
@@ -139,7 +139,7 @@ def check_outsider(cluster: MixedCluster, outsider: MemberProcess | JavaBroker, 
         if refuses:
             words = "SSL handshake failed" if isinstance(outsider, JavaBroker) else "the TLS handshake at listener"
             wait_until(lambda: words in outsider.log(), "it says so", SECONDS)
-        assert sorted(cluster.admin.list_topics(timeout=SECONDS).brokers) == [OURS, KAFKAS]
+        assert sorted(metadata(cluster.admin).brokers) == [OURS, KAFKAS]
     finally:
         outsider.kill()
 
