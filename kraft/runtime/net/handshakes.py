@@ -1,10 +1,10 @@
 """TLS handshakes of a node's listeners: their limits, their order, and the reasons of failures.
 
 A connection counts for all limits from its first moment. A client that sends less than a whole record holds a socket
-and no TLS session, until its time is over. Handshakes begin when these records are complete, a few in each iteration of
-the loop. Addresses take turns by the time that their handshakes take (`host_shares`), so a new client waits for about
-one handshake of each other address. One takes about a millisecond of the processor, and the requests of other clients
-are served between them.
+and no TLS session, until its time is over. Handshakes begin when these records are complete, for a slice of time in
+each iteration of the loop. Addresses take turns by the time that their handshakes take (`host_shares`), so a new client
+waits for about one handshake of each other address. One takes about a millisecond of the processor, and the requests
+of other clients are served between them.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import math
 import ssl
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kraft.runtime.base.bounded_log import BoundedLog
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AT_ONCE_MAX: Final = 4
-"""Handshakes that begin in one iteration of the loop."""
+SLICE_NS: Final = 500_000
+"""Time after which no further handshake begins in one iteration of the loop. A new client waits for some iterations."""
 LOG_PERIOD_MS: Final = 10_000
 LOGGED_MAX: Final = 10
 """Failures that are logged in each period; the others are counted."""
@@ -215,7 +215,8 @@ class DueHandshake:
 class HandshakeQueue:
     """Handshakes of all listeners that are due. Those of one address begin in the order of their first records."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock_ns = clock_ns
         self.memory = TlsMemory(WINDOW_BYTES)
         """Memory that every encrypted connection uses."""
         self._due: HostShares[DueHandshake] = HostShares()
@@ -233,13 +234,14 @@ class HandshakeQueue:
 
     def _run(self) -> None:
         self._is_scheduled = False
-        for _ in range(AT_ONCE_MAX):
-            if not self._due:
-                return
+        spent_ns = 0
+        while self._due and spent_ns < SLICE_NS:
             due = self._due.take()
-            began_ns = time.monotonic_ns()
+            began_ns = self._clock_ns()
             due.listener.begin(due.transport)
-            self._due.charge(due, time.monotonic_ns() - began_ns)
+            took_ns = self._clock_ns() - began_ns
+            self._due.charge(due, took_ns)
+            spent_ns += took_ns
         if self._due:
             self._schedule()
 
