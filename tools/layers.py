@@ -116,11 +116,12 @@ PACKAGES: dict[str, Rule] = {
     # `bucket` alone imports a library for buckets.
     "backups": Rule(("client", "log", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),
                     ("concurrent", "os", "threading", "time")),
+    "http_heads": Rule((), ("asyncio",)),
     # What reads metadata logs and flight recorders for it comes from the command (`kraft.console.sources`).
-    "console": Rule(("client", "metadata", "protocol", "recorder", "security", "native"),
+    "console": Rule(("client", "http_heads", "metadata", "protocol", "recorder", "security", "native"),
                     ("asyncio", "concurrent", "signal", "socket", "threading", "time")),
     # `server` alone runs a loop; librdkafka reads and writes in threads.
-    "gateway": Rule(("_version", "client", "config", "protocol", "native"),
+    "gateway": Rule(("_version", "client", "config", "http_heads", "protocol", "native"),
                     ("asyncio", "concurrent", "logging", "signal", "socket", "threading", "time")),
     "cli": Rule(("", "_version", "backups", "client", "config", "console", "files", "gateway", "load", "local", "log",
                  "log_dir", "metadata", "pipeline", "protocol", "raft", "reading", "recorder", "runtime", "security",

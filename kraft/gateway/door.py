@@ -1,4 +1,4 @@
-"""Limits per address: open connections, and requests per second."""
+"""Limits of connections: open ones and requests per second of each address, and bytes and time of a request's head."""
 
 import time
 from collections import Counter, OrderedDict
@@ -7,8 +7,13 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from kraft.http_heads import HeadTimer
+
 ADDRESSES_MAX: Final = 100_000
 BURST_SECONDS: Final = 2.0
+HEAD_BYTES_MAX: Final = 64 << 10
+"""Bytes of a request's line and headers that come in further reads than the first one; a read has 256 KiB at most."""
+TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 Address = tuple[str, int]
 
@@ -55,9 +60,13 @@ def protocol_of(door: Door) -> type[HttpToolsProtocol]:
 
     class DoorProtocol(HttpToolsProtocol):
         address: Address | None = None
+        in_head = False
+        head_bytes = 0
+        timer: HeadTimer | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self.timer = HeadTimer(self.loop, transport)
             peer = transport.get_extra_info("peername")
             self.address = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else ("", 0)
             if not door.enter(self.address, transport):
@@ -65,9 +74,47 @@ def protocol_of(door: Door) -> type[HttpToolsProtocol]:
                 transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
             if self.address is not None:
                 door.leave(self.address)
             super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            was_in_head = self.in_head
+            super().data_received(data)
+            assert self.timer is not None
+            self.timer.note(is_idle=self._is_idle)
+            if self.in_head and was_in_head:
+                self.head_bytes += len(data)
+                if self.head_bytes > HEAD_BYTES_MAX:
+                    self._refuse_head()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.in_head, self.head_bytes = True, 0
+
+        def on_headers_complete(self) -> None:
+            self.in_head = False
+            super().on_headers_complete()
+
+        def timeout_keep_alive_handler(self) -> None:
+            """Close a connection without a request; at once when it does not receive its last answer."""
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
+            super().timeout_keep_alive_handler()
+
+        @property
+        def _is_idle(self) -> bool:
+            cycle: Any = self.cycle
+            return cycle is None or bool(cycle.response_complete)
+
+        def _refuse_head(self) -> None:
+            if self._is_idle and not self.transport.is_closing():
+                self.transport.write(TOO_LARGE)
+                self.transport.close()
+            else:
+                self.transport.abort()
 
     return DoorProtocol
 

@@ -5,6 +5,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from kraft.gateway.errors import RequestError
 from kraft.gateway.settings import Settings
 
 TOKEN_CHARACTERS_MIN: Final = 16
+EXPIRY_MAX_S: Final = 253_402_300_799.0
+"""End of the calendar's years."""
 TOKEN_SECONDS_DEFAULT: Final = 300.0
 """Time until a token without a readable expiry is presented again."""
 CHALLENGES: Final = {"basic": 'Basic realm="kraft", charset="UTF-8"', "bearer": "Bearer"}
@@ -36,7 +39,7 @@ class Identity:
     @property
     def key(self) -> bytes:
         """Digest by which connections of the same identity are found."""
-        return hashlib.sha256(b"\0".join(each.encode() for each in (self.user, self.password, self.token))).digest()
+        return hashlib.sha256(json.dumps((self.user, self.password, self.token)).encode()).digest()
 
 
 SHARED: Final = Identity()
@@ -80,7 +83,7 @@ class Guard:
             user, colon, password = base64.b64decode(rest, validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
             user = colon = password = ""
-        if scheme != "basic" or not colon or not user:
+        if scheme != "basic" or not colon or not user or "\0" in f"{user}{password}":   # the library would cut there
             raise RequestError(401, "SASL_AUTHENTICATION_FAILED", "Authorization: a user and a password (Basic) of "
                                                                   "the cluster are needed")
         return Identity(user, password)
@@ -112,7 +115,7 @@ def _expiry_s(token: str) -> float:
     """
     try:
         middle = token.split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))["exp"]
-        return float(found)
-    except (ValueError, KeyError, IndexError, TypeError):
-        return time.time() + TOKEN_SECONDS_DEFAULT
+        found = float(json.loads(base64.urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))["exp"])
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
+        found = math.nan
+    return found if 0 <= found <= EXPIRY_MAX_S else time.time() + TOKEN_SECONDS_DEFAULT

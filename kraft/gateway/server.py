@@ -37,7 +37,7 @@ class GatewayServer(uvicorn.Server):
         self._gateway: Gateway | None = None
         super().__init__(uvicorn.Config(
             self._never, host=address[0], port=address[1], http=protocol_of(self._door), ws="none", lifespan="off",
-            loop="uvloop", log_config=None, access_log=False, server_header=False, backlog=BACKLOG,
+            loop="uvloop", log_config=None, log_level="error", access_log=False, server_header=False, backlog=BACKLOG,
             proxy_headers=False, timeout_keep_alive=HEADER_SECONDS, timeout_graceful_shutdown=STOP_SECONDS,
             ssl_certfile=tls.certificate if tls else None, ssl_keyfile=tls.key if tls else None,
             ssl_keyfile_password=tls.key_password if tls else None))

@@ -1,14 +1,18 @@
 """Limits per address, and the gateway's description of itself."""
 
+import asyncio
+import base64
 import json
 import re
+import time
 
 import pytest
 
 from kraft.gateway.errors import RequestError
-from kraft.gateway.identity import Guard, Identity
+from kraft.gateway.identity import TOKEN_SECONDS_DEFAULT, Guard, Identity, _expiry_s
 from kraft.gateway.openapi import document, page
 from kraft.gateway.settings import Limits, Settings
+from tests.http_transport import connected
 
 
 def test_connections_of_an_address() -> None:
@@ -53,3 +57,49 @@ def test_authorization(tmp_path) -> None:
             guard.identify(wrong)
         assert caught.value.status == 401
     assert Guard(Settings("x")).identify("") == Identity()
+
+
+def test_an_endless_head_is_refused() -> None:
+    """The server's parser keeps what it has read of a header, without a bound of its own."""
+    door = pytest.importorskip("kraft.gateway.door")
+
+    async def main() -> None:
+        protocol, transport = connected(door.protocol_of(door.Door(2)), None)
+        protocol.data_received(b"GET / HTTP/1.1\r\nEndless: ")
+        sent = 0
+        while not transport.is_closing():
+            protocol.data_received(b"x" * 4_096)
+            sent += 4_096
+            assert sent < 1 << 20
+        assert transport.written.startswith(b"HTTP/1.1 431 ")
+        assert door.HEAD_BYTES_MAX < sent <= door.HEAD_BYTES_MAX + 4_096
+        protocol.connection_lost(None)
+
+    asyncio.run(main())
+
+
+def test_a_client_that_does_not_receive_its_last_answer_is_cut() -> None:
+    door = pytest.importorskip("kraft.gateway.door")
+
+    async def main() -> None:
+        for unsent, is_cut in ((0, False), (1, True)):
+            protocol, transport = connected(door.protocol_of(door.Door(2)), None)
+            transport.unsent = unsent
+            protocol.timeout_keep_alive_handler()
+            assert transport.aborted.is_set() == is_cut
+            assert transport.is_closing()
+            protocol.connection_lost(None)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("expiry", ["1e999", "9" * 400, "NaN", "-5", '"x"', "[" * 5_000])
+def test_a_token_without_a_readable_expiry(expiry: str) -> None:
+    middle = base64.urlsafe_b64encode(f'{{"exp": {expiry}}}'.encode()).decode()
+    assert time.time() < _expiry_s(f"head.{middle}.tail") <= time.time() + TOKEN_SECONDS_DEFAULT
+
+
+def test_identities_differ_in_each_part() -> None:
+    """However their texts are divided."""
+    parts = ("a\0b", "c", ""), ("a", "b\0c", ""), ("a", "b", "c"), ("", "a", "b\0c")
+    assert len({Identity(*each).key for each in parts}) == len(parts)
