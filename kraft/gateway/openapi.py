@@ -15,7 +15,8 @@ RECORD: Final = {
         "key": {"type": ["string", "null"]}, "key_base64": {"type": "string"}, "key_json": {},
         "headers": {"description": "An object of texts, or a list of objects with name, and value or value_base64."},
         "partition": {"type": "integer", "minimum": 0, "description": "Without it the key decides."},
-        "timestamp_ms": {"type": "integer", "minimum": 0, "description": "Milliseconds since 1970; now without it."},
+        "timestamp_ms": {"type": "integer", "minimum": 1, "description": "Milliseconds since 1970; now without it."},
+        "offset": {"type": "integer", "description": "Of no effect: an event has it."},
     }}
 STORED: Final = {"type": "object", "properties": {"partition": {"type": "integer"}, "offset": {"type": "integer"}}}
 ERROR: Final = {"type": "object", "properties": {"error": {"type": "object", "properties": {

@@ -36,9 +36,11 @@ class Stored(NamedTuple):
 
 
 def producer_settings(settings: dict[str, Any], body_bytes: int, seconds: float) -> dict[str, Any]:
-    """Return the settings of a producer on top of those of connections."""
-    return {**settings, "enable.idempotence": True, "linger.ms": LINGER_MS, "message.max.bytes": max(body_bytes, 1_000),
-            "queue.buffering.max.kbytes": QUEUED_KIB, "delivery.timeout.ms": int(seconds * 1000)}
+    """Return the settings of a producer on top of those of connections. The partition of a key is that of Kafka's own
+    clients."""
+    return {**settings, "enable.idempotence": True, "partitioner": "murmur2_random", "linger.ms": LINGER_MS,
+            "message.max.bytes": max(body_bytes, 1_000), "queue.buffering.max.kbytes": QUEUED_KIB,
+            "delivery.timeout.ms": int(seconds * 1000)}
 
 
 class Producing:

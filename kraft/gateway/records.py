@@ -2,7 +2,7 @@
 
 A value, key or header is text in the field of its name, or any bytes in Base64 in the field whose name ends with
 `_base64`. In requests `value_json` and `key_json` are any JSON, which is stored as compact text. An event has the same
-fields, so that what was consumed can be produced again.
+fields, so that what was consumed can be produced again; its offset is then of no effect.
 """
 
 import base64
@@ -13,35 +13,38 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kraft.gateway.errors import RequestError, bad_request
+from kraft.gateway.text import to_json
 
 RECORD_FIELDS: Final = frozenset({"value", "value_base64", "value_json", "key", "key_base64", "key_json", "headers",
-                                  "partition", "timestamp_ms"})
+                                  "partition", "timestamp_ms", "offset"})
 HEADER_FIELDS: Final = frozenset({"name", "value", "value_base64"})
+TIMESTAMP_MIN: Final = 1
 TIMESTAMP_MAX: Final = (1 << 63) - 1
+NOW: Final = 0
 PARTITION_MAX: Final = (1 << 31) - 1
 ANY_PARTITION: Final = -1
+NO_TIME: Final = -1
+"""Time of records whose format has none."""
 POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19})*")
 POSITIONS_MAX: Final = 32_000
+NUMBER_SHOWN: Final = 40
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Outgoing(NamedTuple):
-    """A record to produce. `partition`: `ANY_PARTITION` means that of its key. `timestamp_ms`: 0 means now."""
+    """A record to produce. `partition`: `ANY_PARTITION` means that of its key. `timestamp_ms`: `NOW`, or a time."""
 
     value: bytes | None
     key: bytes | None = None
     headers: Headers = ()
     partition: int = ANY_PARTITION
-    timestamp_ms: int = 0
+    timestamp_ms: int = NOW
 
 
 def outgoing_of_body(body: bytes, records_max: int) -> list[Outgoing]:
     """Return the records of a JSON body: one record, or an object with the list `records`. Raises `RequestError`."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise bad_request(f"body: not JSON: {error}") from error
+    found = _parsed(body, "body")
     if not isinstance(found, dict):
         raise bad_request('body: not an object; allowed: a record, or {"records": [record, ...]}')
     if "records" not in found:
@@ -60,12 +63,20 @@ def outgoing_of_lines(body: bytes, records_max: int) -> list[Outgoing]:
         raise bad_request(f"body: {len(lines)} lines with records; allowed: 1 to {records_max}")
     records = []
     for number, line in enumerate(lines, 1):
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise bad_request(f"line {number}: not JSON: {error}") from error
-        records.append(outgoing(found, f"line {number}"))
+        records.append(outgoing(_parsed(line, f"line {number}"), f"line {number}"))
     return records
+
+
+def _parsed(text: bytes, where: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"{where}: not JSON: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which Python reads and JSON lacks."""
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def outgoing(fields: Any, where: str) -> Outgoing:
@@ -78,8 +89,7 @@ def outgoing(fields: Any, where: str) -> Outgoing:
         raise bad_request(f'{where}: value, value_base64 or value_json is missing; a null value is "value": null')
     return Outgoing(
         _bytes(fields, "value", where), _bytes(fields, "key", where), _headers(fields.get("headers"), where),
-        _number(fields, "partition", where, ANY_PARTITION, PARTITION_MAX),
-        _number(fields, "timestamp_ms", where, 0, TIMESTAMP_MAX))
+        _number(fields, "partition", where, ANY_PARTITION, (0, PARTITION_MAX)), _timestamp(fields, where))
 
 
 def _bytes(fields: Mapping[str, Any], name: str, where: str) -> bytes | None:
@@ -89,13 +99,13 @@ def _bytes(fields: Mapping[str, Any], name: str, where: str) -> bytes | None:
     if not given or (fields[given[0]] is None and not given[0].endswith("_json")):
         return None
     value = fields[given[0]]
-    if given[0].endswith("_json"):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    if not isinstance(value, str):
-        raise bad_request(f"{where}.{given[0]}: not a text; for other JSON use {name}_json")
     try:
+        if given[0].endswith("_json"):
+            return to_json(value)
+        if not isinstance(value, str):
+            raise bad_request(f"{where}.{given[0]}: not a text; for other JSON use {name}_json")
         return base64.b64decode(value, validate=True) if given[0].endswith("_base64") else value.encode()
-    except (binascii.Error, ValueError) as error:
+    except (binascii.Error, ValueError, RecursionError) as error:
         raise bad_request(f"{where}.{given[0]}: {error}") from error
 
 
@@ -111,17 +121,35 @@ def _headers(found: Any, where: str) -> Headers:
         place = f"{where}.headers[{number}]"
         if not isinstance(each, dict) or not isinstance(each.get("name"), str) or each.keys() - HEADER_FIELDS:
             raise bad_request(f"{place}: allowed is an object with name, and value or value_base64")
-        headers.append((each["name"], _bytes(each, "value", place)))
+        headers.append((_header_name(each["name"], place), _bytes(each, "value", place)))
     return tuple(headers)
 
 
-def _number(fields: Mapping[str, Any], name: str, where: str, default: int, largest: int) -> int:
+def _header_name(name: str, place: str) -> str:
+    """Return the name. The library would cut it at a zero byte, and has UTF-8 only."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise bad_request(f"{place}.name: {error}") from error
+    if "\0" in name:
+        raise bad_request(f"{place}.name: {name[:40]!r} has a zero byte")
+    return name
+
+
+def _number(fields: Mapping[str, Any], name: str, where: str, default: int, allowed: tuple[int, int]) -> int:
     value = fields.get(name)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= largest:
-        raise bad_request(f"{where}.{name}: {value!r}; allowed: 0 to {largest}")
+    if isinstance(value, bool) or not isinstance(value, int) or not allowed[0] <= value <= allowed[1]:
+        raise bad_request(f"{where}.{name}: {repr(value)[:NUMBER_SHOWN]}; allowed: {allowed[0]} to {allowed[1]}")
     return value
+
+
+def _timestamp(fields: Mapping[str, Any], where: str) -> int:
+    """Return the time, `NOW` without one. 0 is refused: for the library it would mean now."""
+    if fields.get("timestamp_ms") == NO_TIME:
+        return NOW
+    return _number(fields, "timestamp_ms", where, NOW, (TIMESTAMP_MIN, TIMESTAMP_MAX))
 
 
 # --- records that were read -------------------------------------------------------------------------------------------

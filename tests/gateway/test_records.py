@@ -1,6 +1,8 @@
 """Records in JSON, positions and filters: what is accepted, and how a refusal names the wrong field."""
 
+import contextlib
 import json
+import sys
 
 import pytest
 
@@ -43,7 +45,10 @@ def test_each_form_of_a_record() -> None:
     ({"value": "a", "headers": [{"value": "x"}]}, r"headers\[0\]: allowed"),
     ({"records": []}, "0 of them; allowed: 1 to 2"), ({"records": [{"value": "a"}] * 3}, "3 of them"),
     ({"records": {}}, "records: allowed is a list"), ({"records": [{"value": "a"}, 7]}, r"records\[1\]: not an object"),
-    ({"value": "\ud800"}, "body.value: "),
+    ({"value": "\ud800"}, "body.value: "), ({"value": "a", "timestamp_ms": 0}, "timestamp_ms: 0; allowed: 1 to"),
+    ({"value": "a", "headers": {"\ud800": "x"}}, r"headers\[0\].name: "),
+    ({"value": "a", "headers": {"a\0b": "x"}}, r"headers\[0\].name: 'a\\x00b' has a zero byte"),
+    ({"value": "a", "partition": 10**4000}, "body.partition: 1000.{36}; allowed"),
 ])
 def test_wrong_fields_are_named(given: object, text: str) -> None:
     with pytest.raises(RequestError, match=text) as caught:
@@ -52,9 +57,12 @@ def test_wrong_fields_are_named(given: object, text: str) -> None:
 
 
 def test_text_that_is_not_json() -> None:
-    for given in (b"{", b"\xff", b"[" * 100_000):
+    for given in (b"{", b"\xff", b"[" * 100_000, b'{"value_json": NaN}', b'{"value_json": [-Infinity]}'):
         with pytest.raises(RequestError, match="body: not JSON"):
             outgoing_of_body(given, 1)
+    for depth in range(sys.getrecursionlimit()):        # reading and writing reach their limits at different depths
+        with contextlib.suppress(RequestError):
+            outgoing_of_body(b'{"value_json":%b%b}' % (b"[" * depth, b"]" * depth), 1)
     with pytest.raises(RequestError, match="line 2: not JSON"):
         outgoing_of_lines(b'{"value":"a"}\n{', 9)
 
@@ -63,9 +71,10 @@ def test_what_was_read_can_be_produced_again() -> None:
     found = record_json(1, 2, 3, b"\xff", "tea é".encode(), [("h", b"\xfe"), ("n", None)])
     assert found == {"partition": 1, "offset": 2, "timestamp_ms": 3, "key_base64": "/w==", "value": "tea é",
                      "headers": [{"name": "h", "value_base64": "/g=="}, {"name": "n", "value": None}]}
-    del found["offset"]
     assert outgoing_of_body(body(found), 1) == [Outgoing(b"\xff", None, (), 1, 3)._replace(
         value="tea é".encode(), key=b"\xff", headers=(("h", b"\xfe"), ("n", None)))]
+    assert outgoing_of_body(body(record_json(1, 2, -1, None, b"x", ())), 1) == [Outgoing(b"x", None, (), 1)]
+    assert outgoing_of_body(body({"value_json": "\ud800"}), 1) == [Outgoing(b'"\\ud800"')]
     assert record_json(0, 0, 0, None, None, ()) == {"partition": 0, "offset": 0, "timestamp_ms": 0, "value": None}
 
 
