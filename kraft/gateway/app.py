@@ -22,14 +22,23 @@ from kraft.gateway.library import range_of
 from kraft.gateway.openapi import document, page
 from kraft.gateway.producing import Stored
 from kraft.gateway.repeats import Repeats
-from kraft.gateway.requests import body_of, filter_of, positions_of_request, records_of, topic_of
+from kraft.gateway.requests import (
+    Bodies,
+    check_origin,
+    filter_of,
+    headers_of,
+    positions_of_request,
+    records_of,
+    topic_of,
+)
 from kraft.gateway.settings import Settings
 from kraft.gateway.subscriber import SlowSubscriberError, Subscriber, error_event
 from kraft.gateway.text import to_json
 from kraft.gateway.users import Users
 from kraft_native.base.errors import KraftError
 
-EVENT_HEADERS: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"),
+EVENT_TYPE: Final = "text/event-stream; charset=utf-8"
+EVENT_HEADERS: Final = [(b"content-type", EVENT_TYPE.encode()), (b"cache-control", b"no-store"),
                         (b"x-accel-buffering", b"no")]
 EXPOSED: Final = ("Idempotency-Replayed", "Retry-After")
 
@@ -52,6 +61,7 @@ class Gateway:
         self.guard = Guard(settings)
         self.users = Users(settings)
         self.rates = Rates(settings.limits.requests_per_second)
+        self.bodies = Bodies(settings.limits)
         self.repeats: Repeats[list[Stored]] = Repeats(settings.limits.idempotency_keys,
                                                       settings.limits.idempotency_seconds)
         self.subscribers: set[asyncio.Task[None]] = set()
@@ -65,18 +75,18 @@ class Gateway:
 
     async def produce(self, request: Request) -> Response:
         """Store records, and answer where they are."""
-        limits, identity, topic = self.settings.limits, self._identify(request), topic_of(request)
-        body = await body_of(request, limits)
-        records = records_of(request, body, limits)
-        key = request.headers.get("idempotency-key")
-        with await self.users.of(identity) as user:
-            send = partial(user.producing.send, topic, records)
-            if key is None:
-                return _stored(await send(), replayed=False)
-            content = b"\0".join((request.headers.get("content-type", "").encode(), request.url.query.encode(), body))
-            found, replayed = await self.repeats.once((identity.key, topic, key), content,
-                                                      lambda: _all_or_error(send))
-            return _stored(found, replayed=replayed)
+        check_origin(request, self.settings.origins)
+        identity, topic = self._identify(request), topic_of(request)
+        async with self.bodies.read(request) as body:
+            records = records_of(request, body, self.settings.limits)
+            key = request.headers.get("idempotency-key")
+            with await self.users.of(identity) as user:
+                send = partial(user.producing.send, topic, records)
+                if key is None:
+                    return _stored(await send(), replayed=False)
+                found, replayed = await self.repeats.once(
+                    (identity.key, topic, key), _content(request, body), lambda: _all_or_error(send), len(records))
+                return _stored(found, replayed=replayed)
 
     async def topic(self, request: Request) -> Response:
         """Answer with the partitions of a topic, and the offsets of each."""
@@ -102,6 +112,10 @@ class Gateway:
         try:
             with await self.users.of(identity) as user:
                 positions = await positions_of_request(request, user, topic, limits)
+                if request.method == "HEAD":        # nothing that is sent would reach the client, or slow the sender
+                    await Response(headers={"content-type": EVENT_TYPE, "cache-control": "no-store"})(
+                        scope, receive, send)
+                    return
                 subscriber = Subscriber(user, topic, positions, wanted, limits)
                 try:
                     await subscriber.open()
@@ -133,18 +147,27 @@ class Gateway:
                 elif error is not None:
                     raise error
             if not ended.done():
-                await send({"type": "http.response.body", "body": last, "more_body": False})
+                await self._end(send, tuple(scope["client"]), last)
         finally:
             self.subscribers.discard(running)
             for task in (running, ended):
                 task.cancel()
             await asyncio.gather(running, ended, return_exceptions=True)
 
+    async def _end(self, send: Send, address: tuple[str, int], last: bytes) -> None:
+        """End a stream. A client that does not receive the end in time is cut."""
+        try:
+            async with asyncio.timeout(self.settings.limits.slow_seconds):
+                await send({"type": "http.response.body", "body": last, "more_body": False})
+        except TimeoutError:
+            self.cut += 1
+            self.door.cut(address)
+
     async def metrics(self, request: Request) -> Response:
         """Answer with the gateway's own metrics, for Prometheus."""
-        self._identify(request)
-        registry = CollectorRegistry()
-        registry.register(self)
+        with await self.users.of(self._identify(request)):     # a user's login is checked, too
+            registry = CollectorRegistry()
+            registry.register(self)
         return PlainTextResponse(generate_latest(registry), media_type="text/plain; version=0.0.4")
 
     def collect(self) -> list[CounterMetricFamily | GaugeMetricFamily]:
@@ -258,6 +281,12 @@ async def _all_or_error(send: Callable[[], Awaitable[list[Stored]]]) -> list[Sto
     if (error := found[0].error) is not None and all(each.error is not None for each in found):
         raise error
     return found
+
+
+def _content(request: Request, body: bytes) -> bytes:
+    """Return everything that a request stores."""
+    headers = [part for name, value in sorted(headers_of(request)) for part in (name.encode(), value or b"")]
+    return b"\0".join((request.headers.get("content-type", "").encode(), request.url.query.encode(), *headers, body))
 
 
 async def _departed(_request: Request, _error: Exception) -> Response:

@@ -19,6 +19,8 @@ PIECE_BYTES: Final = 256 << 10
 PIECE_RECORDS: Final = 1_000
 QUEUED_KIB: Final = 2_048
 POLL_SECONDS: Final = 0.05
+KEPT_SECONDS: Final = 30.0
+"""Time for which a piece is kept: records may be deleted meanwhile, and topics created again."""
 END_MS: Final = 50
 """Time after which the leader answers that there is nothing more."""
 
@@ -45,7 +47,7 @@ class History:
         self.pieces_read = 0
         self._bytes_max = bytes_max
         self._size = 0
-        self._kept: OrderedDict[tuple[Place, int], Piece] = OrderedDict()
+        self._kept: OrderedDict[tuple[Place, int], tuple[float, Piece]] = OrderedDict()
         self._reading: dict[tuple[Place, int], asyncio.Future[Piece]] = {}
         self._threads = ThreadPoolExecutor(readers, thread_name_prefix="kraft history")
         self._idle: list[_Reader] = []
@@ -56,9 +58,10 @@ class History:
         more for now. Concurrent and later reads at the same offset share one. Raises `OutOfRangeError` or
         `RequestError`."""
         name = (place, offset)
-        if name in self._kept:
+        until, piece = self._kept.get(name, (0.0, None))
+        if piece is not None and time.monotonic() <= until:
             self._kept.move_to_end(name)
-            return self._kept[name]
+            return piece
         if name not in self._reading:
             loop = asyncio.get_running_loop()
             self._reading[name] = loop.run_in_executor(self._threads, self._read, place, offset)
@@ -80,11 +83,13 @@ class History:
         self._reading.pop(name, None)
         if future.cancelled() or future.exception() is not None or not future.result().entries:
             return
-        self._kept[name] = future.result()
+        if name in self._kept:
+            self._size -= _size_of(self._kept.pop(name)[1])
+        self._kept[name] = time.monotonic() + KEPT_SECONDS, future.result()
         self._size += _size_of(future.result())
         self.pieces_read += 1
         while self._size > self._bytes_max and self._kept:
-            self._size -= _size_of(self._kept.popitem(last=False)[1])
+            self._size -= _size_of(self._kept.popitem(last=False)[1][1])
 
     # --- in a thread --------------------------------------------------------------------------------------------------
 
@@ -123,8 +128,8 @@ class _Reader:
         self.at: tuple[Place, int] | None = None
 
     def read(self, place: Place, offset: int) -> Piece:
-        if self.at != (place, offset):
-            self.at = None
+        before, self.at = self.at, None     # an error leaves the place unknown
+        if before != (place, offset):
             self.consumer.assign([TopicPartition(*place, offset)])
         entries: list[Entry] = []
         size, next_offset = 0, offset
@@ -135,6 +140,7 @@ class _Reader:
                 if entries:
                     break
                 if time.monotonic() > until:
+                    self.at = before
                     raise RequestError(504, "REQUEST_TIMED_OUT", f"partition {place[0]}-{place[1]}: nothing came for "
                                                                  f"offset {offset}", retry_after=1)
                 continue
@@ -143,7 +149,7 @@ class _Reader:
                     continue
                 next_offset = max(next_offset, end)
                 break
-            if (message.offset() or 0) < offset:
+            if (message.topic(), message.partition()) != place or (message.offset() or 0) < offset:
                 continue        # of an earlier assignment
             entries.append(entry_of(message))
             size += entries[-1].size
@@ -159,7 +165,6 @@ class _Reader:
             return message.offset() or 0
         if error.code() in PASSING:
             return None
-        self.at = None
         if error.code() in OUT_OF_RANGE:
             raise OutOfRangeError(place, offset, *range_of(self.consumer, place, self.seconds))
         raise library_failure(f"partition {place[0]}-{place[1]}", error)

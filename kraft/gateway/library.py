@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 Place = tuple[str, int]
 
 SILENT: Final = logging.getLogger("kraft.gateway.librdkafka")
-# Errors after which the library retries by itself.
-PASSING: Final = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
+# Errors after which the library retries by itself, and one about groups, which the readers have none of: it would end
+# them for users without rights on groups.
+PASSING: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED,
+                  KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE,
                   KafkaError._MAX_POLL_EXCEEDED)
 OUT_OF_RANGE: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -26,17 +26,19 @@ IDLE_SECONDS: Final = 60.0
 class Live:
     """Feeds of one identity. Created and used on the loop's thread; `close` blocks."""
 
-    def __init__(self, settings: dict[str, Any], feeds_max: int, feed_bytes: int, seconds: float) -> None:
+    def __init__(self, settings: dict[str, Any], make_room: Callable[[], bool], feed_bytes: int,
+                 seconds: float) -> None:
+        """`make_room`: returns whether one more feed may exist, and closes one that is not in use for that."""
         self.records = 0
         self._settings = settings
-        self._feeds_max = feeds_max
+        self._make_room = make_room
         self._feed_bytes = feed_bytes
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._feeds: dict[Place, asyncio.Task[Feed]] = {}
         self._filled: dict[Place, Feed] = {}
         """The feeds that the thread may fill, before their tasks return them."""
-        self._commands: deque[Callable[[Consumer], object]] = deque()
+        self._commands: deque[_Command] = deque()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
@@ -49,13 +51,14 @@ class Live:
         """Return the feed of a partition for one subscriber, which calls `release` in the end. A new one begins at the
         partition's end. Raises `RequestError`."""
         task = self._feeds.get(place)
-        if task is not None and task.done() and not task.cancelled() and (
-                task.exception() is not None or task.result().failure is not None):
+        if task is not None and task.done() and (
+                task.cancelled() or task.exception() is not None or task.result().failure is not None):
+            self._close(place)
             task = None
         if task is None:
-            if len(self._feeds) >= self._feeds_max and not self._drop_idle():
-                raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", f"{self._feeds_max} partitions are followed; the "
-                                                                     "gateway's limit is reached", retry_after=5)
+            if not self._make_room():
+                raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", "as many partitions are followed as the gateway's "
+                                                                     "limit allows", retry_after=5)
             task = self._feeds[place] = self._loop.create_task(self._open(place))
         feed = await asyncio.shield(task)
         feed.subscribers += 1
@@ -70,8 +73,9 @@ class Live:
     def close(self) -> None:
         """End the thread. Blocks."""
         self._stopping = True
-        if self._thread is not None:
-            self._thread.join()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
 
     async def _open(self, place: Place) -> Feed:
         _, end = await self._run(lambda consumer: range_of(consumer, place, self._seconds))
@@ -80,25 +84,16 @@ class Live:
         return feed
 
     async def _run(self, function: Callable[[Consumer], Any]) -> Any:
+        if self._stopping:
+            raise _closed()
         future: asyncio.Future[Any] = self._loop.create_future()
-
-        def command(consumer: Consumer) -> None:
-            try:
-                result = function(consumer)
-            except KafkaException as error:
-                self._call(_fail, future, library_failure("the consumer", error.args[0]))
-            except RequestError as error:
-                self._call(_fail, future, error)
-            else:
-                self._call(_complete, future, result)
-
-        self._commands.append(command)
+        self._commands.append(_Command(function, future))
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="kraft gateway", daemon=True)
             self._thread.start()
         return await future
 
-    def _drop_idle(self) -> bool:
+    def drop_idle(self) -> bool:
         """Close a feed without subscribers; return whether there was one."""
         for place, task in self._feeds.items():
             if task.done() and not task.cancelled() and (task.exception() is not None or not task.result().subscribers):
@@ -120,7 +115,17 @@ class Live:
             with suppress(KafkaException):      # it was not assigned: opening it has failed
                 consumer.incremental_unassign([TopicPartition(*place)])
 
-        self._commands.append(unassign)
+        self._commands.append(_Command(unassign, None))
+
+    def _ended(self, error: RequestError) -> None:
+        """End all feeds and pending commands: the thread has ended. The next feed has a new one."""
+        self._thread = None
+        feeds, self._feeds, self._filled = self._filled, {}, {}
+        for feed in feeds.values():
+            feed.fail(error)
+        while self._commands:
+            if (future := self._commands.popleft().future) is not None:
+                _fail(future, error)
 
     def _publish(self, portion: dict[Place, list[Entry]], failures: dict[Place, RequestError],
                  done: threading.Event) -> None:
@@ -141,14 +146,33 @@ class Live:
     # --- in the thread ------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        consumer = Consumer(self._settings)
+        error = _closed()
         try:
-            while not self._stopping:
-                while self._commands:
-                    self._commands.popleft()(consumer)
-                self._pass_on(consumer)
-        finally:
-            consumer.close()
+            consumer = Consumer(self._settings)
+            try:
+                self._follow(consumer)
+            finally:
+                consumer.close()
+        except Exception as raised:  # noqa: BLE001 - the subscribers get it
+            error = RequestError(502, "BROKER_NOT_AVAILABLE", f"the consumer: {raised}", retry_after=1)
+        self._call(self._ended, error)
+
+    def _follow(self, consumer: Consumer) -> None:
+        while not self._stopping:
+            while self._commands:
+                self._carry_out(self._commands.popleft(), consumer)
+            self._pass_on(consumer)
+
+    def _carry_out(self, command: "_Command", consumer: Consumer) -> None:
+        try:
+            result = command.function(consumer)
+        except Exception as error:  # noqa: BLE001 - its future has it
+            if command.future is not None:
+                self._call(_fail, command.future, library_failure("the consumer", error.args[0])
+                           if isinstance(error, KafkaException) else error)
+        else:
+            if command.future is not None:
+                self._call(_complete, command.future, result)
 
     def _pass_on(self, consumer: Consumer) -> None:
         first = consumer.poll(POLL_SECONDS)
@@ -180,6 +204,17 @@ class Live:
             self._loop.call_soon_threadsafe(function, *arguments)
             return True
         return False
+
+
+class _Command(NamedTuple):
+    """Function for the thread. `future`, where somebody waits, gets what it returns."""
+
+    function: Callable[[Consumer], Any]
+    future: "asyncio.Future[Any] | None"
+
+
+def _closed() -> RequestError:
+    return RequestError(503, "BROKER_NOT_AVAILABLE", "the connections were closed", retry_after=1)
 
 
 def _name(message: Message) -> str:

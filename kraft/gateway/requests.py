@@ -1,15 +1,21 @@
 """Content of requests: bodies within their limit, records, and where a subscriber begins."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
 from kraft.gateway.errors import RequestError, bad_request
 from kraft.gateway.library import offsets_at, range_of
 from kraft.gateway.records import (
+    ANY_PARTITION,
+    NOW,
     PARTITION_MAX,
     TIMESTAMP_MAX,
+    TIMESTAMP_MIN,
     Filter,
     Headers,
     Outgoing,
@@ -27,6 +33,9 @@ LINES: Final = ("application/x-ndjson", "application/jsonl")
 HEADER_PREFIX: Final = "kafka-header-"
 TOPIC_CHARACTERS_MAX: Final = 249
 TOPIC_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+BODY_SECONDS: Final = 120.0
+"""Time until a body is complete."""
+FILTERS_MAX: Final = 256
 QUERY_OF_EVENTS: Final = frozenset({"partition", "from", "key", "key_prefix", "last_event_id"})
 
 
@@ -39,21 +48,58 @@ def topic_of(request: Request) -> str:
     return topic
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
-    """Return the body. Raises `RequestError` as soon as it is larger than allowed."""
-    parts, size = [], 0
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limits.body_bytes:
-        raise _too_large(int(declared), limits)
-    async for part in request.stream():
-        size += len(part)
-        if size > limits.body_bytes:
-            raise _too_large(size, limits)
-        parts.append(part)
-    return b"".join(parts)
+def check_origin(request: Request, origins: Collection[str]) -> None:
+    """Raise `RequestError` for a request that a page of another origin sends. Browsers send some kinds without a check,
+    also to a gateway on the visitor's own machine."""
+    origin = request.headers.get("origin")
+    if origin is None or "*" in origins or origin in origins or request.headers.get("sec-fetch-site") == "same-origin":
+        return
+    try:
+        place = urlsplit(origin).netloc.lower()
+    except ValueError:
+        place = ""
+    if not place or place != request.headers.get("host", "").lower():
+        raise RequestError(403, "POLICY_VIOLATION", f"Origin: {origin[:200]!r} is another site (--cors-origin)")
 
 
-def _too_large(size: int, limits: Limits) -> RequestError:
+class Bodies:
+    """Bodies of all requests in progress; `size` is the sum of their bytes."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.size = 0
+        self._limits = limits
+
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the body, which counts until the block ends. Raises `RequestError` as soon as it is larger than
+        allowed, all of them together are, or it does not come in time."""
+        parts, size, limits = [], 0, self._limits
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body_bytes):
+            raise _too_large(declared[:18], limits)
+        try:
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    async for part in request.stream():
+                        size += len(part)
+                        self.size += len(part)
+                        self._check(size)
+                        parts.append(part)
+            except TimeoutError as error:
+                raise RequestError(408, "REQUEST_TIMED_OUT", f"body: not complete after {BODY_SECONDS:g} s") from error
+            yield b"".join(parts)
+        finally:
+            self.size -= size
+
+    def _check(self, size: int) -> None:
+        if size > self._limits.body_bytes:
+            raise _too_large(str(size), self._limits)
+        if self.size > self._limits.bodies_bytes:
+            raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", "the bodies of all requests reach the gateway's limit",
+                               retry_after=1)
+
+
+def _too_large(size: str, limits: Limits) -> RequestError:
     return RequestError(413, "MESSAGE_TOO_LARGE", f"body: {size} bytes or more; allowed: {limits.body_bytes}")
 
 
@@ -66,21 +112,22 @@ def records_of(request: Request, body: bytes, limits: Limits) -> list[Outgoing]:
         return outgoing_of_lines(body, limits.records)
     query = request.query_params
     key = query.get("key")
-    return [Outgoing(body, None if key is None else key.encode(), _headers_of(request),
-                     _number("partition", query.get("partition"), PARTITION_MAX, -1),
-                     _number("timestamp_ms", query.get("timestamp_ms"), TIMESTAMP_MAX, 0))]
+    return [Outgoing(body, None if key is None else key.encode(), headers_of(request),
+                     _number("partition", query.get("partition"), PARTITION_MAX, ANY_PARTITION),
+                     _number("timestamp_ms", query.get("timestamp_ms"), TIMESTAMP_MAX, NOW, TIMESTAMP_MIN))]
 
 
-def _headers_of(request: Request) -> Headers:
+def headers_of(request: Request) -> Headers:
+    """Return the headers of a raw body's record."""
     return tuple((name[len(HEADER_PREFIX):], value.encode("latin-1")) for name, value in request.headers.items()
                  if name.startswith(HEADER_PREFIX))
 
 
-def _number(name: str, text: str | None, largest: int, default: int) -> int:
+def _number(name: str, text: str | None, largest: int, default: int, smallest: int = 0) -> int:
     if text is None:
         return default
-    if not (text.isascii() and text.isdecimal()) or len(text) > 19 or int(text) > largest:
-        raise bad_request(f"{name}: {text[:40]!r}; allowed: 0 to {largest}")
+    if not (text.isascii() and text.isdecimal()) or len(text) > 19 or not smallest <= int(text) <= largest:
+        raise bad_request(f"{name}: {text[:40]!r}; allowed: {smallest} to {largest}")
     return int(text)
 
 
@@ -88,7 +135,10 @@ def filter_of(request: Request) -> Filter | None:
     """Return the filter by keys of a subscriber."""
     if unknown := sorted(request.query_params.keys() - QUERY_OF_EVENTS):
         raise bad_request(f"{unknown[0][:40]}: unknown; allowed: {', '.join(sorted(QUERY_OF_EVENTS))}")
-    return key_filter(request.query_params.getlist("key"), request.query_params.getlist("key_prefix"))
+    keys, prefixes = request.query_params.getlist("key"), request.query_params.getlist("key_prefix")
+    if len(keys) + len(prefixes) > FILTERS_MAX:
+        raise bad_request(f"key, key_prefix: {len(keys) + len(prefixes)} of them; allowed: {FILTERS_MAX}")
+    return key_filter(keys, prefixes)
 
 
 async def positions_of_request(request: Request, user: User, topic: str, limits: Limits) -> dict[int, int]:

@@ -14,11 +14,13 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a gateway. Memory is at most about `feed_bytes` for each partition that is read, `history_bytes`, and
-    `send_bytes` for each subscriber."""
+    """Bounds of a gateway. Memory is at most about `feed_bytes` for each of `feeds`, `history_bytes` for each user,
+    `send_bytes` for each subscriber, and `bodies_bytes`."""
 
     body_bytes: int = 8 * MIB
     """Largest body of a request."""
+    bodies_bytes: int = 256 * MIB
+    """Bodies of all requests in progress together."""
     records: int = 10_000
     """Most records of one request."""
     subscribers: int = 10_000
@@ -26,7 +28,7 @@ class Limits:
     partitions: int = 256
     """Partitions of one subscription."""
     feeds: int = 1_024
-    """Partitions that are followed at a time, each with the newest records in memory."""
+    """Partitions that are followed at a time for all users, each with the newest records in memory."""
     feed_bytes: int = 4 * MIB
     history_bytes: int = 32 * MIB
     """Older records that were read for a subscriber and may be of use to the next."""
@@ -43,6 +45,7 @@ class Limits:
     users: int = 64
     """Users of SASL with connections to the cluster at a time."""
     idempotency_keys: int = 100_000
+    """Records whose answers are kept for repeated requests."""
     idempotency_seconds: float = 600.0
     request_seconds: float = 30.0
     """Time for one answer of the cluster."""

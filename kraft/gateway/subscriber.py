@@ -21,6 +21,8 @@ from kraft.gateway.users import User
 AT_END: Final = -1
 """Position at the end of a partition, until its feed is open."""
 OPEN_TRANSACTION_SECONDS: Final = 0.5
+OFFSET_BYTES: Final = 20
+"""An offset in decimal digits, at most."""
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -111,7 +113,7 @@ class Subscriber:
         size = 0
         for entry in self._chosen(piece.entries):
             parts += (head, b"%d\n" % (entry.offset + 1), entry.event)
-            size += len(entry.event)
+            size += len(head) + OFFSET_BYTES + len(entry.event)
             self.sent += 1
             if size >= self._limits.send_bytes:
                 self.positions[partition] = entry.offset + 1
@@ -120,6 +122,8 @@ class Subscriber:
         self.positions[partition] = piece.next_offset
         if parts:
             await self._deliver(send, b"".join(parts))
+        else:
+            await asyncio.sleep(0)      # a filter may omit all of many pieces, and other tasks run between them
 
     def _chosen(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         wanted = self._wanted

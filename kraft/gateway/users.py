@@ -28,12 +28,13 @@ class User:
     """Connections of one identity; a context manager, inside of which they are not closed for others. `uses`: requests
     and subscribers that are inside."""
 
-    def __init__(self, settings: Settings, identity: Identity) -> None:
+    def __init__(self, settings: Settings, identity: Identity, make_room: Callable[[], bool]) -> None:
+        """`make_room`: returns whether one more feed may exist."""
         limits = settings.limits
         self.uses = 0
         self._limits = limits
         self._partitions: OrderedDict[str, tuple[float, asyncio.Future[list[int]]]] = OrderedDict()
-        self.live = Live(library.consumer_settings(settings, identity, LIVE_QUEUED_KIB), limits.feeds,
+        self.live = Live(library.consumer_settings(settings, identity, LIVE_QUEUED_KIB), make_room,
                          limits.feed_bytes, limits.request_seconds)
         self.history = History(library.consumer_settings(settings, identity, history.QUEUED_KIB),
                                limits.history_readers, limits.history_bytes, limits.request_seconds)
@@ -89,22 +90,40 @@ class Users:
         self._settings = settings
         self._users: OrderedDict[bytes, asyncio.Task[User]] = OrderedDict()
         self._closing: set[asyncio.Future[None]] = set()
+        self._is_closed = False
 
     async def of(self, identity: Identity) -> User:
-        """Return the connections of an identity. The first time it is checked that the cluster accepts its login.
-        Raises `RequestError`."""
+        """Return the connections of an identity, which the caller enters before it waits for anything. The first time
+        it is checked that the cluster accepts its login. Raises `RequestError`."""
         key = identity.key
-        task = self._users.get(key)
-        if task is not None and task.done() and (task.cancelled() or task.exception() is not None):
-            del self._users[key]
-            task = None
-        if task is None:
-            if len(self._users) >= self._settings.limits.users and not self._drop_idle():
-                raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", f"{self._settings.limits.users} users have "
-                                   "connections; the gateway's limit is reached", retry_after=5)
-            task = self._users[key] = asyncio.ensure_future(self._login(identity))
-        self._users.move_to_end(key)
-        return await asyncio.shield(task)
+        while True:
+            task = self._users.get(key) or self._begin(key, identity)
+            self._users.move_to_end(key)
+            user = await asyncio.shield(task)
+            if self._users.get(key) is task:        # else they were closed for another user while this one waited
+                return user
+
+    def _begin(self, key: bytes, identity: Identity) -> "asyncio.Task[User]":
+        """Log in. A login that fails is forgotten at once, so that it takes nobody's place."""
+        if self._is_closed:
+            raise RequestError(503, "BROKER_NOT_AVAILABLE", "the gateway ends", retry_after=1)
+        if len(self._users) >= self._settings.limits.users and not self._drop_idle():
+            raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", f"{self._settings.limits.users} users have "
+                               "connections; the gateway's limit is reached", retry_after=5)
+
+        def ended(task: "asyncio.Task[User]") -> None:
+            if (task.cancelled() or task.exception() is not None) and self._users.get(key) is task:
+                del self._users[key]
+
+        task = self._users[key] = asyncio.ensure_future(self._login(identity))
+        task.add_done_callback(ended)
+        return task
+
+    def make_room(self) -> bool:
+        """Return whether one more feed may exist, of all users together; close one that is not in use for that."""
+        users = self.all()
+        return sum(user.live.count for user in users) < self._settings.limits.feeds or any(
+            user.live.drop_idle() for user in users)
 
     def all(self) -> list[User]:
         """Return the identities that are logged in."""
@@ -113,6 +132,7 @@ class Users:
 
     async def close(self) -> None:
         """Close all connections."""
+        self._is_closed = True
         users, self._users = self.all(), OrderedDict()
         await asyncio.gather(*self._closing, *(asyncio.to_thread(user.close) for user in users),
                              return_exceptions=True)
@@ -121,7 +141,7 @@ class Users:
         if identity != SHARED:
             await asyncio.to_thread(self._check_login, identity)
         try:
-            return User(self._settings, identity)
+            return User(self._settings, identity, self.make_room)
         except KafkaException as error:
             raise library_failure("the client", error.args[0]) from error
         except KraftError as error:

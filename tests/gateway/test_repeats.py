@@ -92,3 +92,23 @@ def test_keys_are_bounded() -> None:
                 await repeats.once((b"", "t", key), b"x", counting(results))
 
     asyncio.run(main())
+
+
+def test_answers_count_by_their_records() -> None:
+    """One request has thousands of them."""
+    async def main() -> None:
+        results: list[int] = []
+        repeats: Repeats[int] = Repeats(10, 60, Clock())
+
+        async def once(key: str, records: int) -> bool:
+            return (await repeats.once((b"", "t", key), b"x", counting(results), records))[1]
+
+        assert [await once(key, 4) for key in "abc"] == [False] * 3
+        assert await once("b", 4) and await once("c", 4)
+        assert not await once("a", 4)       # its answer made room for that of c
+        assert not await once("large", 100)
+        assert len(repeats._kept) == 1
+        assert not await once("a", 4)
+        assert [name[2] for name in repeats._kept] == ["a"]
+
+    asyncio.run(main())

@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
+from kraft_native.base.murmur import murmur2_partitions
 from tests.integration import admin
 from tests.integration.gateway import Answer, Event, GatewayClient, running_gateway
 from tests.integration.process import NodeProcess
@@ -35,6 +37,14 @@ def post(gateway: GatewayClient, topic: str, *values: str, **headers: str) -> An
         {"value": value, "partition": 0} for value in values]}, **headers)
 
 
+def partitions_of(keys: list[bytes], count: int) -> list[int]:
+    """Return where Kafka's own clients put these keys."""
+    ends = np.cumsum([0, *map(len, keys)], dtype=np.int32)
+    found = np.empty(len(keys), np.int32)
+    murmur2_partitions(ends, np.frombuffer(b"".join(keys), np.uint8), count, found)
+    return [int(each) for each in found]
+
+
 def taken(events: Iterator[Event], count: int) -> list[Event]:
     """Return the next events with data."""
     return list(itertools.islice((each for each in events if each.data is not None), count))
@@ -60,8 +70,12 @@ def test_each_form_of_producing(node: NodeProcess, gateway: GatewayClient, topic
     assert [each.data.get("value", each.data.get("value_base64")) for each in found] == [
         "tea", "/w==", '{"a":1}', "AP8=", "a"]
     assert (found[3].data["key"], found[3].data["headers"]) == ("k", [{"name": "name", "value": "x"}])
+    placed = gateway.request("POST", f"/topics/{topic_name}/records", {"records": [
+        {"value": "x", "key": f"key {number}"} for number in range(20)]}).body["records"]
+    assert [each["partition"] for each in placed] == partitions_of([b"key %d" % number for number in range(20)], 4)
     described = gateway.request("GET", f"/topics/{topic_name}").body
-    assert described["partitions"][1] == {"partition": 1, "start_offset": 0, "end_offset": 5}
+    end = 5 + sum(each["partition"] == 1 for each in placed)
+    assert described["partitions"][1] == {"partition": 1, "start_offset": 0, "end_offset": end}
 
 
 def test_a_subscriber_continues_after_its_last_event(node: NodeProcess, gateway: GatewayClient,
@@ -158,7 +172,18 @@ def test_refusals(node: NodeProcess, gateway: GatewayClient, topic_name: str) ->
     assert [("offset" in each, "error" in each) for each in mixed.body["records"]] == [(True, False), (False, True)]
 
 
+def test_events_without_a_body(gateway: GatewayClient, topic_name: str) -> None:
+    """The server drops the body of an answer to HEAD, so that nothing would slow its sender."""
+    post(gateway, topic_name, *["x" * 1_000] * 50)
+    answer = gateway.request("HEAD", f"/topics/{topic_name}/events?from=beginning")
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert "kraft_gateway_subscribers 0.0" in gateway.request("GET", "/metrics").body
+
+
 def test_pages_of_other_origins(gateway: GatewayClient, topic_name: str) -> None:
+    posted = [gateway.request("POST", f"/topics/{topic_name}/records", b"x", Origin=origin).status
+              for origin in ("https://page.example", "https://other", f"http://{gateway.host}:{gateway.port}")]
+    assert posted == [200, 403, 200]
     allowed = gateway.request("GET", "/health", Origin="https://page.example")
     assert (allowed.body, allowed.headers["access-control-allow-origin"]) == ("ok\n", "https://page.example")
     assert "access-control-allow-origin" not in gateway.request("GET", "/health", Origin="https://other").headers

@@ -1,0 +1,117 @@
+"""Identities with connections: at most so many, and none loses them while it waits for its login."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+
+from kraft.gateway.errors import RequestError
+from kraft.gateway.identity import Identity
+from kraft.gateway.settings import Limits, Settings
+
+pytest.importorskip("confluent_kafka")
+
+from kraft.gateway.users import Users
+
+
+class Fake:
+    """Connections that note their end."""
+
+    def __init__(self, feeds: int = 0, idle: int = 0) -> None:
+        self.uses = 0
+        self.closed = False
+        self.live = SimpleNamespace(count=feeds, drop_idle=lambda: self.drop_idle())
+        self.idle = idle
+
+    def __enter__(self) -> Self:
+        assert not self.closed
+        self.uses += 1
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.uses -= 1
+
+    def close(self) -> None:
+        self.closed = True
+
+    def drop_idle(self) -> bool:
+        self.idle -= 1
+        self.live.count -= self.idle >= 0
+        return self.idle >= 0
+
+
+class LoggedIn(Users):
+    """Users whose logins end in the same step of the loop."""
+
+    def __init__(self, users: int = 1, feeds: int = 2) -> None:
+        super().__init__(Settings("x", limits=Limits(users=users, feeds=feeds)))
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _login(self, identity: Identity) -> Any:
+        await self.gate.wait()
+        if identity.password == "wrong":
+            raise RequestError(401, "SASL_AUTHENTICATION_FAILED", "wrong")
+        return Fake()
+
+
+def test_a_user_whose_connections_were_closed_meanwhile_gets_others() -> None:
+    """They look unused from the end of the login until its request continues."""
+    async def main() -> None:
+        users = LoggedIn()
+        users.gate.clear()
+        waiting: asyncio.Task[Any] = asyncio.create_task(users.of(Identity("a", "p")))
+        await asyncio.sleep(0)
+        key = Identity("a", "p").key
+        first = users._users[key]
+
+        def closed_for_another(_: object) -> None:
+            del users._users[key]
+            first.result().close()
+
+        first.add_done_callback(closed_for_another)
+        users.gate.set()
+        assert not (await waiting).closed
+        assert users._users[key] is not first
+        await users.close()
+
+    asyncio.run(main())
+
+
+def test_a_failed_login_takes_nobodys_place() -> None:
+    async def main() -> None:
+        users = LoggedIn(users=2)
+        one: Any = await users.of(Identity("a", "p"))
+        with one:
+            for number in range(5):
+                with pytest.raises(RequestError, match="wrong"):
+                    await users.of(Identity(f"user {number}", "wrong"))
+            assert len(users._users) == 1
+            other: Any = await users.of(Identity("b", "p"))
+            with other, pytest.raises(RequestError) as caught:
+                await users.of(Identity("c", "p"))
+            assert caught.value.status == 503
+            assert not one.closed and not other.closed
+        await users.close()
+        with pytest.raises(RequestError, match="ends"):
+            await users.of(Identity("d", "p"))
+
+    asyncio.run(main())
+
+
+def test_feeds_of_all_users_are_bounded() -> None:
+    async def main() -> None:
+        users = LoggedIn(users=2, feeds=4)
+        one: Any = await users.of(Identity("a", "p"))
+        other: Any = await users.of(Identity("b", "p"))
+        one.live.count = 2
+        assert users.make_room()
+        other.live.count = 2
+        assert not users.make_room()
+        other.idle = 1
+        assert users.make_room()        # it closed a feed that nobody reads
+        assert other.live.count == 1
+        await users.close()
+
+    asyncio.run(main())
