@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -27,7 +27,10 @@ Handler = Callable[[Visit], Page | Redirect]
 
 THREADS: Final = 8
 FORM_BYTES_MAX: Final = 65_536
-QUERY_CHARACTERS_MAX: Final = 8_192
+FORM_FIELDS_MAX: Final = 100
+FORM_SECONDS: Final = 30.0
+ADDRESS_CHARACTERS_MAX: Final = 8_192
+"""Length of the path, and of the query."""
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
                                "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -81,14 +84,26 @@ class App:
     def _form(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             body = bytearray()
-            async for part in request.stream():
-                body += part
-                if len(body) > FORM_BYTES_MAX:
-                    return self._secured(Response("The form is too large.", 413, media_type="text/plain"))
-            fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100))
+            try:
+                async with asyncio.timeout(FORM_SECONDS):
+                    async for part in request.stream():
+                        body += part
+                        if len(body) > FORM_BYTES_MAX:
+                            return self._refusal("The form is too large.", 413)
+                fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True,
+                                        max_num_fields=FORM_FIELDS_MAX))
+            except TimeoutError:
+                return self._refusal("The form did not come in time.", 408)
+            except ClientDisconnect:
+                return self._refusal("The connection was closed.", 400)
+            except ValueError:
+                return self._refusal("The form has too many fields.", 400)
             return await self._answer(request, handler, fields)
 
         return answer
+
+    def _refusal(self, text: str, status: int) -> Response:
+        return self._secured(Response(text, status, media_type="text/plain"))
 
     async def _answer(self, request: Request, handler: Handler, form: dict[str, str]) -> Response:
         if (refused := self._refused(request)) is not None:
@@ -111,15 +126,14 @@ class App:
     def _refused(self, request: Request) -> Response | None:
         """Return the answer to a request that names another host, or comes from another site's page."""
         host = (request.headers.get("host") or "").lower()
-        name = urlsplit(f"//{host}").hostname or ""
+        name = _part(f"//{host}", "hostname")
         if name not in self.console.options.hosts:
-            return self._secured(Response(f"This console does not serve the host {name[:80]!r}: start it with "
-                                          "--host-name.", 421, media_type="text/plain"))
+            return self._refusal(f"This console does not serve the host {name[:80]!r}: start it with --host-name.", 421)
         origin = request.headers.get("origin")
-        if request.method == "POST" and origin is not None and urlsplit(origin).netloc.lower() != host:
-            return self._secured(Response("The form comes from another site.", 403, media_type="text/plain"))
-        if len(request.url.query) > QUERY_CHARACTERS_MAX:
-            return self._secured(Response("The address is too long.", 414, media_type="text/plain"))
+        if request.method == "POST" and origin is not None and _part(origin, "netloc").lower() != host:
+            return self._refusal("The form comes from another site.", 403)
+        if max(len(request.scope["query_string"]), len(request.scope["path"])) > ADDRESS_CHARACTERS_MAX:
+            return self._refusal("The address is too long.", 414)
         return None
 
     def _run(self, handler: Handler, visit: Visit, request: Request) -> tuple[Response, Session | None]:
@@ -160,7 +174,7 @@ class App:
             return refused
         name = request.path_params["name"]
         if name not in self._files:
-            return self._secured(Response("There is no such file.", 404, media_type="text/plain"))
+            return self._refusal("There is no such file.", 404)
         tag = f'"{sha256(self._files[name]).hexdigest()[:16]}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
@@ -179,3 +193,11 @@ class App:
             response.headers[name] = value
         response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+def _part(address: str, name: str) -> str:
+    """Return a part of an address, such as `hostname`; empty when the address is none."""
+    try:
+        return getattr(urlsplit(address), name) or ""
+    except ValueError:
+        return ""

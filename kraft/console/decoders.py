@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 SHOWN_BYTES_MAX: Final = 16_384
+SHOWN_CHARACTERS_MAX: Final = SHOWN_BYTES_MAX * 4
 LINE_BYTES: Final = 16
 REGISTRY_HEADER_BYTES: Final = 5
 NO_OTHERS: Final[Mapping[str, Callable[[bytes], str | None]]] = {}
@@ -35,7 +36,8 @@ def show(data: bytes | None, decoder: str = "auto",
         found = DECODERS.get(decoder, _auto)(data[:SHOWN_BYTES_MAX] if decoder != "json" else data)
     if found is None:
         found = _hex(data[:SHOWN_BYTES_MAX])._replace(note=f"not {decoder}")
-    return found._replace(text=found.text[:SHOWN_BYTES_MAX * 4], is_cut=is_cut)
+    return found._replace(text=found.text[:SHOWN_CHARACTERS_MAX],
+                          is_cut=is_cut or len(found.text) > SHOWN_CHARACTERS_MAX)
 
 
 def _auto(data: bytes) -> Shown:
@@ -59,10 +61,18 @@ def _text(data: bytes) -> Shown | None:
 
 
 def _json(data: bytes) -> Shown | None:
+    """Return JSON with indentation, as far as it is shown: deep nesting makes many spaces of few bytes."""
+    parts: list[str] = []
+    size = 0
     try:
-        return Shown("json", json.dumps(json.loads(data), ensure_ascii=False, indent=2))
+        for part in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(json.loads(data)):
+            parts.append(part)
+            size += len(part)
+            if size > SHOWN_CHARACTERS_MAX:
+                break
     except (ValueError, RecursionError):
         return None
+    return Shown("json", "".join(parts))
 
 
 def _hex(data: bytes) -> Shown:

@@ -28,7 +28,13 @@ class Recent:
             if found is not None and self._clock() - found[0] <= seconds:
                 value: Value = found[1]
                 return value
-            value = make()
+            try:
+                value = make()
+            except BaseException:
+                with self._lock:
+                    if key not in self._values:
+                        self._locks.pop(key, None)
+                raise
             with self._lock:
                 self._values[key] = (self._clock(), value)
                 while len(self._values) > ENTRIES_MAX:
@@ -41,3 +47,4 @@ class Recent:
         """Forget all values: something was changed."""
         with self._lock:
             self._values.clear()
+            self._locks.clear()

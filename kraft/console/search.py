@@ -120,8 +120,8 @@ def search(cluster: Cluster, topic: str, query: Query, cursor: Cursor | None = N
     for damaged batches, and `InvalidArgumentError` for a needle that is too long."""
     if len(query.needle) > NEEDLE_BYTES_MAX:
         raise InvalidArgumentError(f"search: {len(query.needle)} bytes; at most {NEEDLE_BYTES_MAX}")
-    began = time.monotonic()
     parts = [each for each in ranges(cluster, topic, query) if each.start < each.end]
+    began = time.monotonic()        # not before: on a slow cluster the offsets alone would take each slice
     total = sum(each.end - each.start for each in parts)
     matches: list[Match] = []
     read_bytes, fetcher = 0, Fetcher(cluster, FETCH)
