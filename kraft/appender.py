@@ -112,6 +112,7 @@ class Appender:
         """Queue a record as `append_input` does, but return None instead of blocking when the queue is full."""
         item = _item_of(record)
         with self._lock:
+            self._need_open()       # a queue that stays full, because the thread has ended, is no reason to wait
             if self._waiting_bytes >= self._queue_bytes_max:
                 return None
             self._put(item, item.size)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
@@ -44,13 +44,22 @@ class AsyncLog:
         self.appender = appender
         self._turn = asyncio.Lock()
         self._tail: _Tail | None = None
+        self._is_closed = False
 
     @classmethod
     async def open(cls, directory: str | os.PathLike[str], *, codec: str = "none", level: int | None = None,
                    queue_bytes_max: int = QUEUE_BYTES_MAX, **settings: Unpack[LogSettings]) -> Self:
-        """Open the log in another thread, because opening may scan it; see `Appender`."""
-        return cls(await asyncio.to_thread(Appender, directory, codec=codec, level=level,
-                                           queue_bytes_max=queue_bytes_max, **settings))
+        """Open the log in another thread, because opening may scan it; see `Appender`. After a cancellation the log is
+        closed as soon as it is open."""
+        thread = ThreadPoolExecutor(1, "kraft open")
+        opening = thread.submit(partial(Appender, directory, codec=codec, level=level,
+                                        queue_bytes_max=queue_bytes_max, **settings))
+        thread.shutdown(wait=False)
+        try:
+            return cls(await asyncio.wrap_future(opening))
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_opened)
+            raise
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,10 +81,18 @@ class AsyncLog:
 
     async def append_many(self, records: Iterable[RecordInput]) -> list[int]:
         """Append records in their order and return their offsets once all are appended. When some fail, the first error
-        is raised after every record has its result; the other records stay appended."""
-        futures = [await self.submit(record) for record in records]
+        is raised after every record has its result; the other records stay appended. A record that cannot be queued
+        ends the call: those after it are not appended."""
+        futures: list[asyncio.Future[int]] = []
+        refused: Exception | None = None
+        for record in records:
+            try:
+                futures.append(await self.submit(record))
+            except Exception as error:  # noqa: BLE001 - raised below, when the others have their results
+                refused = error
+                break
         found = await asyncio.gather(*futures, return_exceptions=True)
-        for each in found:
+        for each in (*found, refused):
             if isinstance(each, BaseException):
                 raise each
         return [each for each in found if isinstance(each, int)]
@@ -93,11 +110,10 @@ class AsyncLog:
         return await self.call(lambda log: log.get(offset, isolation=isolation))
 
     async def follow(self, start: int | None = None, *, isolation: Isolation = "high_watermark",
-                     read_bytes: int = READ_BYTES) -> AsyncIterator[Batch]:
+                     read_bytes: int = READ_BYTES) -> AsyncGenerator[Batch, None]:
         """Yield the batches from `start` (default: the log start) on, including future ones. Any number of followers
         may wait. Raises `LogClosedError` at the end of the log when it is closed, and what `LogReader.follow` raises.
         """
-        tail = self._tail = self._tail or _Tail(self.appender)
         with self.appender.reader() as reader:
             place = Place(reader, start)
             while True:
@@ -107,7 +123,7 @@ class AsyncLog:
                 for batch in place.batches(reader, piece, isolation):
                     yield batch
                 if piece.next_offset <= offset:
-                    await tail.moved(reader, awaited, isolation)
+                    await self._shared_tail().moved(reader, awaited, isolation)
                 else:
                     await asyncio.sleep(0)      # let other tasks run while this one catches up
 
@@ -117,17 +133,32 @@ class AsyncLog:
         transactions are omitted."""
         if end is not None and end <= (0 if start is None else start):
             return
-        async for batch in self.follow(start, isolation=isolation, read_bytes=read_bytes):
-            if not batch.is_control:
-                for record in records_in(batch, check_crc=False):
-                    if (start is None or record.offset >= start) and (end is None or record.offset < end):
-                        yield record
-            if end is not None and batch.next_offset >= end:
-                return
+        async with aclosing(self.follow(start, isolation=isolation, read_bytes=read_bytes)) as batches:
+            async for batch in batches:
+                if not batch.is_control:
+                    for record in records_in(batch, check_crc=False):
+                        if (start is None or record.offset >= start) and (end is None or record.offset < end):
+                            yield record
+                if end is not None and batch.next_offset >= end:
+                    return
 
     async def close(self) -> None:
         """Append the queued records and close the log; see `Appender.close`."""
-        await asyncio.to_thread(self.appender.close)
+        closing = asyncio.ensure_future(asyncio.to_thread(self.appender.close))
+        # Not before, even when this task is cancelled: the log's thread writes into the descriptor until it has ended.
+        closing.add_done_callback(self._end_tail)
+        await asyncio.shield(closing)
+
+    def _shared_tail(self) -> _Tail:
+        if self._is_closed:
+            raise LogClosedError(f"{self.appender.directory}: the log is closed")
+        self._tail = self._tail or _Tail(self.appender)
+        return self._tail
+
+    def _end_tail(self, closing: asyncio.Future[None]) -> None:
+        if closing.cancelled():
+            return
+        self._is_closed = True
         if self._tail is not None:
             self._tail.close()
             self._tail = None
@@ -142,6 +173,12 @@ class AsyncLog:
                 self.appender.when_room(partial(_complete_soon, loop, room))
                 await room
         return future
+
+
+def _close_opened(opening: Future[Appender]) -> None:
+    """Close a log that nobody waits for any more."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 def _complete_soon(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
