@@ -110,7 +110,8 @@ class ClientSeries:
                 self.dropped += 1
                 return
             self.count += 1
-        client.values[key] = value + (known or 0.0) if is_delta else value
+        total = value + (known or 0.0) if is_delta else value
+        client.values[key] = total if math.isfinite(total) else value       # a sum that grew too large begins again
 
     def _remove(self, client_id: UUID) -> None:
         self.count -= len(self._clients.pop(client_id).values)

@@ -5,7 +5,7 @@ unknown fields. A payload chooses its own nesting and length, so decoding pauses
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from kraft_native.base.errors import MalformedMessageError
@@ -16,6 +16,8 @@ DELTA: Final = 1
 """AggregationTemporality of a sum whose points have the change since the previous push."""
 TEXT_MAX: Final = 200
 ATTRIBUTES_MAX: Final = 16
+FIELDS_AT_ONCE: Final = 16
+"""Fields of a point, an attribute or a value that are decoded without a pause; the usual ones have fewer."""
 
 # Numbers of the fields.
 RESOURCE_METRICS: Final = 1
@@ -53,21 +55,20 @@ def points(data: bytes) -> Iterator[Point | None]:
 
 def _of_resource(data: bytes, start: int, end: int) -> Iterator[Point | None]:
     resource: list[tuple[str, str]] = []
-    scopes: list[tuple[int, int]] = []
     for number, wire, first, last in _fields(data, start, end):
         if (number, wire) == (RESOURCE, BYTES):
             for each in _fields(data, first, last):
                 if each[:2] == (ATTRIBUTES_OF_RESOURCE, BYTES) and len(resource) < ATTRIBUTES_MAX:
-                    resource.append(_attribute(data, each[2], each[3]))
+                    resource.append((yield from _attribute(data, each[2], each[3])))
                 yield None
-        elif (number, wire) == (SCOPE_METRICS, BYTES):
-            scopes.append((first, last))
         yield None
-    for first, last in scopes:
-        for number, wire, metric_start, metric_end in _fields(data, first, last):
-            if (number, wire) == (METRICS_OF_SCOPE, BYTES):
-                yield from _of_metric(data, metric_start, metric_end, tuple(resource))
-            yield None
+    for scope, wire, first, last in _fields(data, start, end):      # again: a list of them may be longer than the data
+        if (scope, wire) == (SCOPE_METRICS, BYTES):
+            for number, kind, metric_start, metric_end in _fields(data, first, last):
+                if (number, kind) == (METRICS_OF_SCOPE, BYTES):
+                    yield from _of_metric(data, metric_start, metric_end, tuple(resource))
+                yield None
+        yield None
 
 
 def _of_metric(data: bytes, start: int, end: int, resource: Attributes) -> Iterator[Point | None]:
@@ -80,44 +81,49 @@ def _of_metric(data: bytes, start: int, end: int, resource: Attributes) -> Itera
         yield None
     if values is None:
         return
-    spans: list[tuple[int, int]] = []
     is_delta = False
-    for number, wire, first, last in _fields(data, *values):
-        if (number, wire) == (POINTS, BYTES):
-            spans.append((first, last))
-        elif is_sum and (number, wire) == (TEMPORALITY, VARINT):
+    for number, wire, first, _ in _fields(data, *values):           # it may stand behind the points
+        if is_sum and (number, wire) == (TEMPORALITY, VARINT):
             is_delta = first == DELTA
         yield None
-    for first, last in spans:
-        yield _point(data, first, last, name, resource, is_delta=is_delta)
+    for number, wire, first, last in _fields(data, *values):
+        if (number, wire) == (POINTS, BYTES):
+            yield from _point(data, first, last, name, resource, is_delta=is_delta)
+        yield None
 
 
-def _point(data: bytes, start: int, end: int, name: str, resource: Attributes, *, is_delta: bool) -> Point | None:
+def _point(data: bytes, start: int, end: int, name: str, resource: Attributes, *,
+           is_delta: bool) -> Iterator[Point | None]:
     value = None
     attributes: list[tuple[str, str]] = []
-    for number, wire, first, last in _fields(data, start, end):
+    for count, (number, wire, first, last) in enumerate(_fields(data, start, end)):
         if (number, wire) == (AS_DOUBLE, FIXED64):
             value, = struct.unpack_from("<d", data, first)
         elif (number, wire) == (AS_INT, FIXED64):
             value = float(struct.unpack_from("<q", data, first)[0])
         elif (number, wire) == (ATTRIBUTES_OF_POINT, BYTES) and len(attributes) < ATTRIBUTES_MAX:
-            attributes.append(_attribute(data, first, last))
-    return None if value is None else Point(name, tuple(attributes), value, is_delta, resource)
+            attributes.append((yield from _attribute(data, first, last)))
+        if count % FIELDS_AT_ONCE == FIELDS_AT_ONCE - 1:
+            yield None
+    if value is not None:
+        yield Point(name, tuple(attributes), value, is_delta, resource)
 
 
-def _attribute(data: bytes, start: int, end: int) -> tuple[str, str]:
+def _attribute(data: bytes, start: int, end: int) -> Generator[None, None, tuple[str, str]]:
     key = value = ""
-    for number, wire, first, last in _fields(data, start, end):
+    for count, (number, wire, first, last) in enumerate(_fields(data, start, end)):
         if (number, wire) == (KEY, BYTES):
             key = _text(data, first, last)
         elif (number, wire) == (VALUE, BYTES):
-            value = _any_value(data, first, last)
+            value = yield from _any_value(data, first, last)
+        if count % FIELDS_AT_ONCE == FIELDS_AT_ONCE - 1:
+            yield None
     return key, value
 
 
-def _any_value(data: bytes, start: int, end: int) -> str:
+def _any_value(data: bytes, start: int, end: int) -> Generator[None, None, str]:
     value = ""
-    for number, wire, first, last in _fields(data, start, end):
+    for count, (number, wire, first, last) in enumerate(_fields(data, start, end)):
         if (number, wire) == (STRING, BYTES):
             value = _text(data, first, last)
         elif (number, wire) == (BOOL, VARINT):
@@ -126,6 +132,8 @@ def _any_value(data: bytes, start: int, end: int) -> str:
             value = str(first - (first >> 63 << 64))
         elif (number, wire) == (DOUBLE, FIXED64):
             value = str(struct.unpack_from("<d", data, first)[0])
+        if count % FIELDS_AT_ONCE == FIELDS_AT_ONCE - 1:
+            yield None
     return value
 
 

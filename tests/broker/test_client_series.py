@@ -1,13 +1,14 @@
 """Client metrics that were pushed: decoded, bounded in every respect, and removed when their client is silent."""
 
 import struct
+import tracemalloc
 from uuid import UUID
 
 import pytest
 
 from kraft.broker.client_series import ClientSeries, SeriesLimits, attributes_text
 from kraft.broker.client_telemetry import NOTHING, ClientTelemetry, Subscription, subscription_id
-from kraft.broker.otlp import Point, points
+from kraft.broker.otlp import FIELDS_AT_ONCE, Point, points
 from kraft.metadata.image import CLIENT_METRICS_RESOURCE, TOPIC_RESOURCE, MetadataImage, Resource
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
@@ -87,6 +88,35 @@ def test_decoding_pauses_however_a_payload_is_built() -> None:
     for data in (field(1, b"") * 1_000, field(1, field(2, field(2, b"") * 1_000)), payload(*[metric("m")] * 1_000),
                  payload(metric("m", *[b""] * 1_000))):
         assert sum(1 for _ in points(data)) >= 1_000
+    many = field(9, 0) * 1_000
+    for data in (payload(metric("m", many)), payload(metric("m", field(7, many))),
+                 payload(metric("m", field(7, field(2, many)))), field(1, field(1, field(1, many))),
+                 field(1, field(1, field(1, field(2, many))))):
+        assert sum(1 for _ in points(data)) >= 1_000 // FIELDS_AT_ONCE
+
+
+def test_decoding_needs_little_memory() -> None:
+    """Two bytes are a whole data point, metric or scope; an object for each would be many times the payload."""
+    for data in (payload(metric("m", *[b""] * 50_000)), field(1, field(2, b"") * 50_000)):
+        tracemalloc.start()
+        for _ in points(data):
+            pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 50_000
+
+
+def test_the_kind_of_a_sum_may_follow_its_points() -> None:
+    body = field(1, point(2)) + field(2, 1) + field(1, point(3))
+    assert [(each.value, each.is_delta) for each in found(payload(field(1, b"m") + field(7, body)))] == [
+        (2.0, True), (3.0, True)]
+
+
+def test_a_sum_that_grows_too_large_begins_again() -> None:
+    series = ClientSeries(LIMITS)
+    for _ in range(3):
+        receive(series, payload(metric("m", point(1e308), kind=7, temporality=1)))
+    assert series.clients(NOW_MS)[ID].values == {("m", ""): 1e308}
 
 
 def receive(series: ClientSeries, data: bytes, client_id: UUID = ID, now_ms: int = NOW_MS,
