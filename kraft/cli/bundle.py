@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from kraft.cli.redaction import Redactor
 from kraft_native.base.errors import KraftError
 
+MODE: Final = 0o600
 LISTED_MAX: Final = 10_000
 """Entries of a directory that are listed."""
 
@@ -25,7 +26,8 @@ class Bundle:
 
     def __init__(self, path: Path, top: str, time_s: float, redactor: Redactor) -> None:
         """Create the archive, readable by its owner only. Raises `OSError`."""
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
+        os.fchmod(number, MODE)         # of a file that existed
         self._opened = ExitStack()
         file = self._opened.enter_context(os.fdopen(number, "wb"))
         self._archive = tarfile.open(fileobj=file, mode="w:gz")  # noqa: SIM115 - closed with the bundle

@@ -5,6 +5,7 @@ says so. In texts every occurrence of a known secret is replaced, and what has t
 options of login modules, bearer tokens and signed tokens.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -53,8 +54,9 @@ class Redactor:
         """Remember values that must not appear in any text."""
         for value in values:
             parts = [part.strip() for part in (value, *value.split("\n"))]
-            self._known |= {part for part in parts
-                            if len(part) >= SECRET_CHARACTERS_MIN and not part.startswith("-----")}
+            self._known |= {form for part in parts
+                            if len(part) >= SECRET_CHARACTERS_MIN and not part.startswith("-----")
+                            for form in (part, _in_json(part, ascii_only=True), _in_json(part, ascii_only=False))}
 
     def settings(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Return a node's settings with hidden values, and learn what they hide."""
@@ -70,6 +72,11 @@ class Redactor:
         for pattern, replacement in _FORMS:
             text = pattern.sub(replacement, text)
         return text
+
+
+def _in_json(text: str, *, ascii_only: bool) -> str:
+    """Return the text as JSON has it between quotes, with or without escapes of letters beyond ASCII."""
+    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
 def _options_of(value: str) -> list[str]:

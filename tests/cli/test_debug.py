@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kraft.cli.bundle import listing, tail
+from kraft.cli.bundle import Bundle, listing, tail
 from kraft.cli.command import run
+from kraft.cli.redaction import Redactor
 from tests.cli.nodes import Started, running
 from tests.ports import free_ports
 
@@ -129,3 +130,13 @@ def test_sizes_of_a_directory(tmp_path: Path) -> None:
     found = listing(tmp_path)
     assert found["partitions"] == {"orders-0": {"files": 2, "bytes": 38}, ".": {"files": 1, "bytes": 5}}
     assert found["free_bytes"] <= found["total_bytes"]
+
+
+def test_an_archive_that_existed_becomes_private(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.tar.gz"
+    path.write_bytes(b"")
+    path.chmod(0o644)
+    with Bundle(path, "top", 0.0, Redactor()) as bundle:
+        assert bundle.add("a.txt", lambda: "x")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert members(path) == {"a.txt": "x"}

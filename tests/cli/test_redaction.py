@@ -1,5 +1,7 @@
 """Secrets are hidden by the names of settings, by their values anywhere, and by their form."""
 
+import json
+
 import pytest
 
 from kraft.cli.redaction import HIDDEN, Redactor, is_hidden, is_secret
@@ -39,6 +41,18 @@ def test_a_short_value_is_hidden_where_it_stands_and_leaves_other_texts_alone() 
     redactor = Redactor()
     assert redactor.settings({"ssl.key.password": "abc"}) == {"ssl.key.password": HIDDEN}
     assert redactor.text("abcdef") == "abcdef"
+
+
+@pytest.mark.parametrize("secret", ['pa"ss\\word', "pässwörd", "line\tand more", '"quoted"'])
+def test_secrets_are_found_in_json(secret: str) -> None:
+    """Most parts of a bundle are JSON, and so are logs; both escape some characters."""
+    redactor = Redactor()
+    redactor.learn([secret])
+    found = {"a": f"with {secret}."}
+    for text in (json.dumps(found), json.dumps(found, ensure_ascii=False), secret):
+        shown = redactor.text(text)
+        assert HIDDEN in shown
+        assert not any(part in shown for part in (secret, json.dumps(secret)[1:-1]))
 
 
 @pytest.mark.parametrize(("text", "expected"), [
