@@ -6,6 +6,8 @@ object is whole or does not exist. Its SHA-256 is sent with it, which the servic
 
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any, Final
 
 import boto3
@@ -90,6 +92,13 @@ class Bucket:
                 raise FileNotFoundError(f"{self.place}/{name}") from None
             raise self._failed(name, error) from error
         return body
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (botocore.exceptions.BotoCoreError, OSError) as error:
+            raise self._failed(name, error) from error
 
     def begin(self) -> UploadFile:
         return UploadFile(self)

@@ -77,8 +77,7 @@ def create(cluster: Cluster, store: Store, plan: Plan, read_image: ReadImage,
     first. Raises `InvalidArgumentError` when the store has a backup of that name or the cluster lacks a topic of the
     plan; `RefusedError` and `ConnectionFailedError`.
     """
-    if check_name(plan.name) in names(store):
-        raise InvalidArgumentError(f"name: {store.place} has a backup {plan.name!r}")
+    _check_new(store, check_name(plan.name))
     image = read_image()
     wanted = _wanted(image, plan)
     with prepared(store):
@@ -93,8 +92,14 @@ def create(cluster: Cluster, store: Store, plan: Plan, read_image: ReadImage,
         partitions = tuple(each.copy._replace(leader_epoch=_leader_epoch(latest, each.copy)) for each in copied)
         manifest = Manifest(plan.name, _cluster_id(cluster), created_ms, _write_metadata(store, image, created_ms),
                             partitions, cut.commits)
+        _check_new(store, plan.name)            # one that ended meanwhile stays
         save(store, manifest)
     return Created(manifest, sum(each.bytes_read for each in copied), sum(each.bytes_kept for each in copied))
+
+
+def _check_new(store: Store, name: str) -> None:
+    if name in names(store):
+        raise InvalidArgumentError(f"name: {store.place} has a backup {name!r}")
 
 
 def _wanted(image: MetadataImage, plan: Plan) -> Collection[str]:

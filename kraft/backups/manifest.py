@@ -169,9 +169,10 @@ def file_of(name: str) -> str:
 
 
 def names(store: Store) -> list[str]:
-    """Return the names of the backups in a store, sorted."""
-    return sorted(each.name.removeprefix(MANIFESTS).removesuffix(SUFFIX) for each in store.files(MANIFESTS)
-                  if each.name.endswith(SUFFIX))
+    """Return the names of the backups in a store, sorted. Other files beside them have no such name."""
+    found = (each.name.removeprefix(MANIFESTS).removesuffix(SUFFIX) for each in store.files(MANIFESTS)
+             if each.name.endswith(SUFFIX))
+    return sorted(name for name in found if NAME.fullmatch(name))
 
 
 def load(store: Store, name: str) -> Manifest:

@@ -12,7 +12,7 @@ import errno
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Final, NamedTuple, Protocol, Self
 
@@ -24,6 +24,8 @@ LOCK: Final = ".lock"
 PARTS: Final = "parts"
 MODE: Final = 0o700
 """Mode of the directory: metadata has the keys of SCRAM credentials and of delegation tokens."""
+FILE_MODE: Final = 0o600
+"""Mode of its files: the directory may have existed with another mode."""
 
 
 class Stored(NamedTuple):
@@ -59,6 +61,9 @@ class Store(Protocol):
     def reader(self, name: str) -> IO[bytes]:
         """Open a file for reading. Raises `FileNotFoundError`."""
 
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        """Report a failure while an open file is read as an error of the store."""
+
     def begin(self) -> Writing:
         """Begin a new file."""
 
@@ -70,8 +75,8 @@ class Store(Protocol):
 
 
 def read(store: Store, name: str) -> bytes:
-    """Return the content of a file. Raises `FileNotFoundError`."""
-    with store.reader(name) as file:
+    """Return the content of a file. Raises `FileNotFoundError`, and what the store raises where it cannot be read."""
+    with store.reader(name) as file, store.reading(name):
         return file.read()
 
 
@@ -115,7 +120,7 @@ class PartFile:
         self._root = root
         self._part = root / PARTS / uuid.uuid4().hex
         with failures_of(self._part):
-            self._file: IO[bytes] | None = self._part.open("xb", buffering=0)
+            self._file: IO[bytes] | None = open(self._part, "xb", buffering=0, opener=_private)  # noqa: SIM115
 
     def write(self, data: bytes | memoryview) -> None:
         assert self._file is not None
@@ -169,6 +174,9 @@ class Directory:
         except OSError as error:
             raise StorageError(str(path), error.errno or errno.EIO) from error
 
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        return failures_of(self.path / name)
+
     def begin(self) -> PartFile:
         return PartFile(self.path)
 
@@ -199,6 +207,10 @@ class Directory:
 
     def __exit__(self, *exception: object) -> None:
         self.release()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
 
 
 @contextmanager
