@@ -1,9 +1,14 @@
 """Transactions that are decided at the common point of a backup."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from kraft.backups.cut import Marker, first_undecided, prepared_commits
+from kraft.backups import cut
+from kraft.backups.cut import OFFSETS_TOPIC, Marker, first_undecided, prepared_commits
 from kraft.backups.manifest import Commit
+from kraft.client.partitions import EARLIEST
 from kraft.client.transaction_admin import Transaction
 
 
@@ -26,3 +31,52 @@ def test_commits_whose_markers_are_missing() -> None:
                                                                                Commit("b", 1, 7, 3))
     for state in ("PrepareAbort", "Ongoing", "CompleteCommit"):
         assert prepared_commits([transaction(state, *places)], ends) == ()
+
+
+class World:
+    """A cluster in which a record is produced, and its offset committed, between any two steps of a backup."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.time = 0
+        self.read: list[str] = []
+        self.transactions: list[Transaction] = []
+        self.markers: dict[tuple[str, int], list[Marker]] = {}
+        monkeypatch.setattr(cut, "_offsets", self.offsets)
+        monkeypatch.setattr(cut, "_markers", self.markers_of)
+        monkeypatch.setattr(cut, "list_transactions", lambda _: ["t"] if self.transactions else [])
+        monkeypatch.setattr(cut, "describe_transactions", self.described)
+
+    def metadata(self, names: list[str]) -> Any:
+        return SimpleNamespace(topics=[SimpleNamespace(name=name) for name in names])
+
+    def offsets(self, _: object, topics: list[Any], timestamp: int) -> dict[tuple[str, int], int]:
+        self.read.append(f"{timestamp} {' '.join(topic.name for topic in topics)}")
+        self.time += 10
+        return {(topic.name, 0): 0 if timestamp == EARLIEST else self.time for topic in topics}
+
+    def described(self, *_: object) -> list[Transaction]:
+        self.read.append("transactions")
+        self.time += 10
+        return self.transactions
+
+    def markers_of(self, _: object, starts: Any, ends: Any) -> dict[tuple[str, int], list[Marker]]:
+        assert all(starts[each] < ends[each] for each in ends)
+        return self.markers
+
+    def choose(self) -> Any:
+        return cut._choose(self, ["orders", OFFSETS_TOPIC])  # type: ignore[arg-type]
+
+
+def test_no_group_is_beyond_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = World(monkeypatch).choose().ends
+    assert 0 < ends[OFFSETS_TOPIC, 0] <= ends["orders", 0]
+
+
+def test_a_transaction_that_was_decided_later_is_in_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marks come before the decisions, so that every marker that is not read is of a decided one."""
+    world = World(monkeypatch)
+    world.transactions = [transaction("Ongoing", ("orders", 0))]
+    world.markers = {("orders", 0): [Marker(12, 7, 3), Marker(17, 7, 4)], (OFFSETS_TOPIC, 0): [Marker(15, 7, 3)]}
+    found = world.choose()
+    assert (found.ends["orders", 0], found.ends[OFFSETS_TOPIC, 0]) == (17, 30)
+    assert world.read.index("transactions") == 1

@@ -1,6 +1,7 @@
 """Files of a store: private ones, names of backups among others, and what cannot be read."""
 
 import errno
+import hashlib
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +12,11 @@ import pytest
 
 from kraft.backups import create as creation
 from kraft.backups.create import Plan, create
-from kraft.backups.manifest import Manifest, Metadata, names, save
+from kraft.backups.manifest import Manifest, Metadata, PartitionCopy, Segment, names, save
+from kraft.backups.restore import STATE, Target, _check_target
 from kraft.backups.store import Directory, prepared, read, write
-from kraft.backups.verify import verify
-from kraft_native.base.errors import InvalidArgumentError, StorageError
+from kraft.backups.verify import read_segment, verify
+from kraft_native.base.errors import CorruptFileError, InvalidArgumentError, StorageError
 
 EMPTY = Manifest("monday", "cluster", 0, Metadata(0, 0, 0, "0" * 64), (), ())
 
@@ -80,3 +82,29 @@ def test_a_backup_that_ended_meanwhile_stays(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(InvalidArgumentError, match="has a backup 'monday'"):
             create(cluster, store, Plan("monday"), lambda: image)
     assert (tmp_path / "manifests" / "monday.json").read_bytes() == EMPTY.encode()
+
+
+def test_a_file_of_the_same_size_with_other_bytes_is_damage(tmp_path: Path) -> None:
+    store = Directory(tmp_path)
+    data = b"segment"
+    segment = Segment(0, 1, 0, len(data), hashlib.sha256(data).hexdigest())
+    copy = PartitionCopy("t", UUID(int=1), 0, 0, 1, 0, (segment,))
+    with prepared(store):
+        write(store, copy.file(segment), b"SEGMENT")
+    with pytest.raises(CorruptFileError, match="with digest"):
+        read_segment(store, copy, segment)
+
+
+def test_a_restore_needs_empty_directories(tmp_path: Path) -> None:
+    """An interrupted one with the same parameters continues; with others it does not."""
+    request: Any = SimpleNamespace(metadata_directory=None, directories=(tmp_path,))
+    target = Target(request, (1,))
+    (tmp_path / "lost+found").mkdir()
+    _check_target(target, b"note")
+    (tmp_path / "orders-0").mkdir()
+    with pytest.raises(InvalidArgumentError, match="not empty, it holds orders-0"):
+        _check_target(target, b"note")
+    (tmp_path / STATE).write_bytes(b"note")
+    _check_target(target, b"note")
+    with pytest.raises(InvalidArgumentError, match="other parameters"):
+        _check_target(target, b"another")

@@ -10,6 +10,8 @@ from kraft.gateway.errors import RequestError
 
 pytest.importorskip("confluent_kafka")
 
+from confluent_kafka import KafkaError
+
 from kraft.gateway import history, live
 from kraft.gateway.feed import Entry, Feed, Piece
 from kraft.gateway.history import History
@@ -137,5 +139,80 @@ def test_a_filter_that_omits_everything_lets_others_run() -> None:
 
     async def _refuse_data(data: bytes) -> None:
         assert b"data: " not in data
+
+    asyncio.run(main())
+
+
+def test_the_id_of_an_event_is_the_next_offset() -> None:
+    """Of its partition; the others keep their positions."""
+    async def main() -> None:
+        feed = Feed(0, 1 << 20)
+        feed.publish([Entry(5, None, b"data: 1\n\n"), Entry(7, None, b"data: 2\n\n")])
+        sent: list[bytes] = []
+
+        async def send(data: bytes) -> None:
+            sent.append(data)
+
+        await subscriber(feed, 2)._advance(send, 0, feed)
+        assert sent == [b"id: 1:0,0:6\ndata: 1\n\nid: 1:0,0:8\ndata: 2\n\n"]
+
+    asyncio.run(main())
+
+
+class FakeMessage:
+    """Record, or an error of the group that the library looks for."""
+
+    def __init__(self, place: tuple[str, int] | None, offset: int, error: int | None = None) -> None:
+        self._place = place or (None, None)
+        self._offset = offset
+        self._error = None if error is None else KafkaError(error)
+
+    def topic(self) -> str | None:
+        return self._place[0]
+
+    def partition(self) -> int | None:
+        return self._place[1]
+
+    def offset(self) -> int:
+        return self._offset
+
+    def error(self) -> KafkaError | None:
+        return self._error
+
+    def key(self) -> None:
+        return None
+
+    def value(self) -> bytes:
+        return b"x"
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 5
+
+
+class Denied(Broken):
+    """Consumer of a user without rights on groups, which need none here."""
+
+    def poll(self, _seconds: float) -> Any:
+        return FakeMessage(None, -1, KafkaError.GROUP_AUTHORIZATION_FAILED)
+
+    def consume(self, _count: int, _seconds: float) -> list[Any]:
+        return [FakeMessage(("t", 0), 5)]
+
+
+def test_rights_on_groups_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "Consumer", Denied)
+
+    async def main() -> None:
+        feeds = Live({}, lambda: True, 1_000, 1.0)
+        feed = await feeds.feed(("t", 0))
+        while feed.next == 5 and feed.failure is None:
+            woken = asyncio.Event()
+            feed.wake_later(woken)
+            await asyncio.wait_for(woken.wait(), 20)
+        assert (feed.failure, feed.next) == (None, 6)
+        await asyncio.to_thread(feeds.close)
 
     asyncio.run(main())

@@ -13,8 +13,9 @@ pytest.importorskip("confluent_kafka")
 from starlette.requests import Request
 
 from kraft.gateway import requests
-from kraft.gateway.requests import FILTERS_MAX, Bodies, check_origin, filter_of
+from kraft.gateway.requests import FILTERS_MAX, Bodies, check_origin, filter_of, positions_of_request
 from kraft.gateway.settings import Limits
+from kraft.gateway.subscriber import AT_END
 
 
 def request(parts: list[bytes] | None = None, query: str = "", **headers: str) -> Request:
@@ -83,3 +84,27 @@ def test_filters_are_bounded() -> None:
     assert filter_of(request(query="&".join(["key=a"] * FILTERS_MAX))) is not None
     with pytest.raises(RequestError, match="257 of them; allowed: 256"):
         filter_of(request(query="&".join(["key=a"] * 128 + ["key_prefix=b"] * 129)))
+
+
+class Known:
+    """User that sees four partitions."""
+
+    async def partitions(self, _topic: str) -> list[int]:
+        return [0, 1, 2, 3]
+
+
+def test_a_subscription_continues_in_every_partition() -> None:
+    async def positions(given: Request) -> dict[int, int]:
+        return await positions_of_request(given, Known(), "t", Limits(partitions=4))  # type: ignore[arg-type]
+
+    async def main() -> None:
+        assert await positions(request(last_event_id="0:15,3:20")) == {0: 15, 1: 0, 2: 0, 3: 20}
+        assert await positions(request(query="last_event_id=0:15&from=end")) == {0: 15, 1: 0, 2: 0, 3: 0}
+        assert await positions(request(query="partition=3", last_event_id="0:15,3:20")) == {3: 20}
+        assert await positions(request(query="partition=3")) == {3: AT_END}
+        for given in (request(query="partition=4"), request(last_event_id="4:1")):
+            with pytest.raises(RequestError) as caught:
+                await positions(given)
+            assert caught.value.status == 404
+
+    asyncio.run(main())
