@@ -77,6 +77,7 @@ def test_decoding() -> None:
 
 @pytest.mark.parametrize("data", [
     b"\x0a", b"\x0a\x05a", b"\x0b", b"\x80" * 11, field(1, field(2, field(2, b"\x0a\xff"))), b"\x09\x00",
+    field(1, field(2, b"\x12\x04")) + field(9, 0) * 10,        # longer than its message, and shorter than the payload
 ])
 def test_damage(data: bytes) -> None:
     with pytest.raises(MalformedMessageError):
@@ -138,7 +139,7 @@ def test_values_are_stored(codec: int) -> None:
 
 def test_what_cannot_be_decoded_is_refused() -> None:
     series = ClientSeries(LIMITS)
-    bomb = compress("gzip", bytes(LIMITS.decompressed_bytes + 1))
+    bomb = compress("gzip", field(9, 0) * (LIMITS.decompressed_bytes // 2 + 1))      # nothing else is wrong with it
     for data, codec in ((b"\xff", 0), (b"junk", 1), (bomb, 1)):
         assert receive(series, data, compression=codec) == ErrorCode.INVALID_RECORD
     assert receive(series, payload(metric("m", point(1))) + b"\xff") == ErrorCode.INVALID_RECORD

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,8 +63,12 @@ def test_a_form_that_does_not_come(browser: Browser, monkeypatch: pytest.MonkeyP
 
 def test_json_that_grows_by_its_indentation() -> None:
     """A short record of many levels would have gigabytes of spaces."""
-    deep = b"[" * 400 + b",".join([b"1"] * 400_000) + b"]" * 400
+    deep = b"[" * 400 + b",".join([b"1"] * 40_000) + b"]" * 400
+    tracemalloc.start()
     shown = show(deep, "json")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 << 20
     assert (shown.kind, shown.is_cut, len(shown.text)) == ("json", True, SHOWN_CHARACTERS_MAX)
     small = show(b'{"a": [1, "\xc3\xa9"]}', "json")
     assert (small.text, small.is_cut) == (json.dumps({"a": [1, "é"]}, ensure_ascii=False, indent=2), False)

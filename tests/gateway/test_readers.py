@@ -144,7 +144,7 @@ def test_a_filter_that_omits_everything_lets_others_run() -> None:
 
 
 def test_the_id_of_an_event_is_the_next_offset() -> None:
-    """Of its partition; the others keep their positions."""
+    """It is that of its partition; the others keep their positions."""
     async def main() -> None:
         feed = Feed(0, 1 << 20)
         feed.publish([Entry(5, None, b"data: 1\n\n"), Entry(7, None, b"data: 2\n\n")])
