@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kraft.gateway.door import Door, Rates
 from kraft.gateway.errors import RequestError, cluster_failure
 from kraft.gateway.identity import Guard, Identity
-from kraft.gateway.library import range_of
+from kraft.gateway.library import Place, range_of
 from kraft.gateway.openapi import document, page
 from kraft.gateway.producing import Stored
 from kraft.gateway.repeats import Repeats
@@ -40,6 +40,8 @@ from kraft_native.base.errors import KraftError
 EVENT_TYPE: Final = "text/event-stream; charset=utf-8"
 EVENT_HEADERS: Final = [(b"content-type", EVENT_TYPE.encode()), (b"cache-control", b"no-store"),
                         (b"x-accel-buffering", b"no")]
+PARTITIONS_AT_ONCE: Final = 32
+"""Partitions whose offsets one query reads, so that subscribers get their turn at the readers."""
 EXPOSED: Final = ("Idempotency-Replayed", "Retry-After")
 
 
@@ -94,8 +96,10 @@ class Gateway:
         seconds = self.settings.limits.request_seconds
         with await self.users.of(self._identify(request)) as user:
             partitions = await user.partitions(topic)
-            ranges = await user.history.query(
-                lambda consumer: [range_of(consumer, (topic, each), seconds) for each in partitions])
+            ranges: list[tuple[int, int]] = []
+            for first in range(0, len(partitions), PARTITIONS_AT_ONCE):
+                places = [(topic, each) for each in partitions[first:first + PARTITIONS_AT_ONCE]]
+                ranges += await user.history.query(partial(_ranges, places=places, seconds=seconds))
         return JsonResponse({"topic": topic, "partitions": [
             {"partition": partition, "start_offset": low, "end_offset": high}
             for partition, (low, high) in zip(partitions, ranges, strict=True)]})
@@ -281,6 +285,10 @@ async def _all_or_error(send: Callable[[], Awaitable[list[Stored]]]) -> list[Sto
     if (error := found[0].error) is not None and all(each.error is not None for each in found):
         raise error
     return found
+
+
+def _ranges(consumer: Any, places: list[Place], seconds: float) -> list[tuple[int, int]]:
+    return [range_of(consumer, place, seconds) for place in places]
 
 
 def _content(request: Request, body: bytes) -> bytes:

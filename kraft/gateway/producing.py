@@ -48,6 +48,8 @@ class Producing:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.records = 0
+        self.is_broken = False
+        """The library has given up: it stores nothing any more."""
         self._loop = asyncio.get_running_loop()
         self._producer = Producer(settings)
         self._stopping = False
@@ -63,6 +65,7 @@ class Producing:
             try:
                 self._hand_over(topic, record, future)
             except (BufferError, KafkaException) as error:
+                self._note(error.args[0] if isinstance(error, KafkaException) else None)
                 failure = _failure(topic, error)
                 if not futures:
                     raise failure from error
@@ -78,6 +81,7 @@ class Producing:
 
     def _hand_over(self, topic: str, record: Outgoing, future: "asyncio.Future[Stored]") -> None:
         def delivered(error: KafkaError | None, message: Message) -> None:
+            self._note(error)
             found = Stored(message.partition() or 0, message.offset() or 0) if error is None else \
                 Stored(-1, -1, library_failure(f"topic {topic}", error))
             with suppress(RuntimeError):        # the loop has ended
@@ -86,6 +90,10 @@ class Producing:
         self._producer.produce(topic, record.value, record.key, partition=record.partition,
                                timestamp=record.timestamp_ms, headers=list(record.headers) or None,
                                on_delivery=delivered)
+
+    def _note(self, error: KafkaError | None) -> None:
+        if error is not None and (error.fatal() or error.code() == KafkaError._FATAL):
+            self.is_broken = True
 
     def _complete(self, future: "asyncio.Future[Stored]", found: Stored) -> None:
         self.records += found.error is None

@@ -39,6 +39,8 @@ class User:
         self.history = History(library.consumer_settings(settings, identity, history.QUEUED_KIB),
                                limits.history_readers, limits.history_bytes, limits.request_seconds)
         self._producing: Producing | None = None
+        self._produced = 0
+        """Records of producers that were replaced."""
         self._producer = partial(Producing, producer_settings(library.base_settings(settings, identity),
                                                               limits.body_bytes, limits.request_seconds))
 
@@ -66,7 +68,11 @@ class User:
 
     @property
     def producing(self) -> Producing:
-        """The producer, which exists from its first use on."""
+        """The producer, which exists from its first use on; another one after an error that it does not survive."""
+        if self._producing is not None and self._producing.is_broken:
+            self._produced += self._producing.records
+            asyncio.get_running_loop().run_in_executor(None, self._producing.close)
+            self._producing = None
         if self._producing is None:
             self._producing = self._producer()
         return self._producing
@@ -74,7 +80,7 @@ class User:
     @property
     def produced(self) -> int:
         """Records that were stored."""
-        return 0 if self._producing is None else self._producing.records
+        return self._produced + (0 if self._producing is None else self._producing.records)
 
     def close(self) -> None:
         """Close the connections. Blocks."""

@@ -12,7 +12,11 @@ from kraft.gateway.settings import Limits, Settings
 
 pytest.importorskip("confluent_kafka")
 
-from kraft.gateway.users import Users
+from confluent_kafka import KafkaError, KafkaException
+
+from kraft.gateway import producing
+from kraft.gateway.records import Outgoing
+from kraft.gateway.users import User, Users
 
 
 class Fake:
@@ -113,5 +117,39 @@ def test_feeds_of_all_users_are_bounded() -> None:
         assert users.make_room()        # it closed a feed that nobody reads
         assert other.live.count == 1
         await users.close()
+
+    asyncio.run(main())
+
+
+class Failing:
+    """Producer of the library that gives up with its first record."""
+
+    def __init__(self, _settings: dict[str, Any]) -> None:
+        self.fatal = KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "x", True)  # type: ignore[call-arg]
+
+    def produce(self, *_: object, **__: object) -> None:
+        raise KafkaException(self.fatal)
+
+    def poll(self, _seconds: float) -> None:
+        pass
+
+    def flush(self, _seconds: float) -> None:
+        pass
+
+
+def test_a_producer_that_has_given_up_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every later record would be refused until the gateway starts again."""
+    monkeypatch.setattr(producing, "Producer", Failing)
+
+    async def main() -> None:
+        user = User(Settings("127.0.0.1:1"), Identity(), lambda: True)
+        first = user.producing
+        assert user.producing is first
+        with pytest.raises(RequestError):
+            await first.send("t", [Outgoing(b"x")])
+        second = user.producing
+        assert second is not first and not second.is_broken
+        await asyncio.to_thread(user.close)
+        await asyncio.to_thread(first._thread.join)
 
     asyncio.run(main())
