@@ -1,23 +1,19 @@
 """`kraft clients`: the clients that push their metrics to a node (KIP-714), and what they pushed."""
 
-import ssl
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 import click
 
+from kraft.cli import scrape
 from kraft.cli.command import kraft
 from kraft.cli.options import JSON, TIMEOUT, print_json, print_table
-from kraft.client import ConnectionFailedError
 
 ADDRESS_DEFAULT: Final = "http://127.0.0.1:9404"
 INFO: Final = "kraft_client_info"
 VALUE: Final = "kraft_client_metric"
-ANSWER_BYTES_MAX: Final = 256 << 20
 
 
 class Value(NamedTuple):
@@ -47,9 +43,9 @@ def clients_command(address: str, token_file: Path | None, ca_file: Path | None,
 
     A client pushes what a subscription names: kraft configs set client-metrics NAME metrics=* interval.ms=10000.
     """
-    token = token_file.read_text("utf-8").split()[0] if token_file is not None else ""
-    text = _fetch(f"{address.rstrip('/')}/metrics", token, ca_file, timeout)
-    infos, values = _parsed(text)
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise click.UsageError(f"--metrics {address!r} is no http or https URL")
+    infos, values = _parsed(scrape.fetch(address, "/metrics", scrape.access_of(token_file, ca_file, timeout)))
     infos = [each for each in infos if not client_ids or each["client_id"] in client_ids]
     known = {str(each["instance"]): each for each in infos}
     values = [each for each in values if each.instance in known]
@@ -96,19 +92,3 @@ def _lines(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         if line.startswith((f"{INFO}{{", f"{VALUE}{{")):
             yield line
-
-
-def _fetch(url: str, token: str, ca_file: Path | None, timeout: float) -> str:
-    """Return the metrics. Raises `ConnectionFailedError` when the node does not send them."""
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise click.UsageError(f"--metrics {url!r} is no http or https URL")
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})  # noqa: S310
-    try:
-        context = ssl.create_default_context(cafile=ca_file) if url.startswith("https") else None
-        with urllib.request.urlopen(request, timeout=timeout, context=context) as answer:  # noqa: S310 - checked above
-            content: bytes = answer.read(ANSWER_BYTES_MAX)
-            return content.decode()
-    except HTTPError as error:
-        raise ConnectionFailedError(f"{url}: {error.code} {error.reason}") from error
-    except (URLError, OSError) as error:
-        raise ConnectionFailedError(f"{url}: {getattr(error, 'reason', error)}") from error

@@ -172,9 +172,16 @@ def _cell(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case list() | tuple():
-            return ",".join(map(str, value)) or "-"
+            return visible(",".join(map(str, value))) or "-"
         case _:
-            return str(value)
+            return visible(str(value))
+
+
+def visible(text: str) -> str:
+    """Return the text with escapes in place of characters that control a terminal. Clients choose their names."""
+    return text if text.isprintable() else "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape", "replace").decode()
+        for each in text)
 
 
 def _is_number(text: str) -> bool:

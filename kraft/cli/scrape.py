@@ -5,11 +5,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
 from kraft_native.base.errors import KraftError
+
+ANSWER_BYTES_MAX: Final = 256 << 20
 
 Command = Callable[..., None]
 
@@ -46,7 +48,7 @@ def access_of(token_file: Path | None, authorities: Path | None, timeout: float)
     if token_file is not None:
         token = next(iter(token_file.read_text("utf-8", "replace").split()), "")
         if not token:
-            raise ScrapeError(f"--metrics-token-file: {token_file} is empty")
+            raise ScrapeError(f"{token_file}: the file of the token is empty")
     return Access(token, authorities, timeout)
 
 
@@ -62,10 +64,10 @@ def fetch(listener: str, path: str, access: Access, *, any_status: bool = False)
     context = ssl.create_default_context(cafile=access.authorities) if address.startswith("https://") else None
     try:
         with urllib.request.urlopen(request, timeout=access.timeout, context=context) as answer:   # noqa: S310
-            return str(answer.read().decode("utf-8", "replace"))
+            return str(answer.read(ANSWER_BYTES_MAX).decode("utf-8", "replace"))
     except urllib.error.HTTPError as error:
         with error:
-            text = error.read().decode("utf-8", "replace")
+            text = error.read(ANSWER_BYTES_MAX).decode("utf-8", "replace")
         if any_status:
             return text
         raise ScrapeError(f"{listener}{path}: status {error.code}") from error

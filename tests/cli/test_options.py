@@ -7,7 +7,14 @@ import click
 import pytest
 
 from kraft.cli.command import PARTS, kraft, run
-from kraft.cli.options import OUTPUT_DIRECTORY, OUTPUT_FILE, OutputDirectory, OutputFile
+from kraft.cli.options import (
+    OUTPUT_DIRECTORY,
+    OUTPUT_FILE,
+    OutputDirectory,
+    OutputFile,
+    print_fields,
+    print_table,
+)
 
 
 def parameters() -> Iterator[tuple[str, click.Parameter]]:
@@ -79,3 +86,12 @@ def test_no_command_has_a_path_that_nothing_checks() -> None:
              and not isinstance(parameter.type, OutputFile | OutputDirectory)
              and not parameter.type.exists and parameter.name not in data]
     assert loose == []
+
+
+def test_names_that_control_a_terminal_are_shown_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Clients and producers choose them."""
+    print_table(("client", "many"), [("a\x1b]0;title\x07", ["b\x9b1m", "\u202e"]), ("caf\u00e9", 5)])
+    print_fields([("name", "x\x1b[2J")])
+    shown = capsys.readouterr().out
+    assert all(each.isprintable() or each == "\n" for each in shown)
+    assert all(text in shown for text in (r"a\x1b]0;title\x07", r"b\x9b1m,\u202e", "caf\u00e9", r"x\x1b[2J"))
