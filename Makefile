@@ -45,7 +45,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -109,6 +109,26 @@ $(VENV)/.release: $(VENV)/.locked requirements-release.lock
 
 sbom: build $(VENV)/.release ## the bill of materials of a node, in CycloneDX's format; into dist
 	@$(BIN)/python -m tools.sbom
+
+# Another Python, with its headers: .venv/bin/python -m tools.wheel --python /usr/bin/python3.12. Twice, to compare the bytes: --twice
+wheel: build $(VENV)/.release ## the wheel of this Python, compiled from a copy of the sources, repaired and checked by auditwheel; into dist
+	@$(BIN)/python -m tools.wheel
+
+deb: wheel ## the Debian package of a node, from that wheel and the locked packages, checked by lintian; into dist
+	@$(BIN)/python -m tools.deb
+
+# Needs root and buildah, and says so where they are missing.
+image: deb ## the container image, from that package and Debian's, without a daemon; into dist
+	@$(BIN)/python -m tools.image
+
+# The package and the image are tried when dist has them. Trees need root and debootstrap.
+install-check: wheel ## installations of what dist has, in a new environment and new Debian trees, each used from there; two minutes
+	@$(PYTEST) -n 0 -m long tests/package
+	@$(BIN)/python -m tests.package.install_check
+
+# From another one, back and forth twice: .venv/bin/python -m tests.upgrade --previous REVISION --rounds 2
+upgrade-check: build ## three nodes upgraded from the previous release and downgraded again, one at a time under load; some minutes
+	@$(BIN)/python -m tests.upgrade
 
 package: build ## a real installation of the sources into an empty environment, used from elsewhere; five minutes
 	@$(PYTEST) -m long tests/test_installation.py

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 from tools import lock
 from tools.tree import ROOT
@@ -30,3 +31,22 @@ def test_the_part_that_a_build_needs() -> None:
     assert set(entries) == {"cython", "setuptools"}
     whole = lock.parse((ROOT / lock.LOCK).read_text())
     assert all(entry == whole[name] for name, entry in entries.items())
+
+
+def test_the_part_that_a_node_needs() -> None:
+    names = set(lock.parse(lock.part_for(lock.node_requirements())))
+    assert {"click", "uvloop", "confluent-kafka", "zstandard", "cffi"} <= names
+    assert not {"numpy", "pyarrow", "pyspark", "pytest"} & names
+
+
+def test_a_tree_from_before_the_extras(tmp_path: Path) -> None:
+    """An earlier release may have no extra `node`, and its lock other versions."""
+    (tmp_path / "pyproject.toml").write_text("""[project]
+dependencies = ["click>=8"]
+[project.optional-dependencies]
+spark = ["pyspark>=4"]
+""")
+    click = "click==8.0 \\\n    --hash=sha256:00\n"
+    (tmp_path / lock.LOCK).write_text(f"# head\n{click}pyspark==4.0 \\\n    --hash=sha256:01\n")
+    assert lock.node_requirements(tmp_path) == ["click>=8"]
+    assert lock.part_for(lock.node_requirements(tmp_path), tmp_path) == click

@@ -2,8 +2,8 @@
 
 The newest release of each dependency that `pyproject.toml` allows, with the SHA-256 of each file of that release: pip
 refuses any other file (`--require-hashes`). No index is named, so a lock fits every index that serves the same files,
-every supported Python and both kinds of processors. What only `make test-spark`, `make docs`, `make sbom` or
-`make bench-embedded` needs has a lock of its own, which adds to the first one and changes nothing of it.
+every supported Python and both kinds of processors. What only `make test-spark`, `make docs`, `make sbom`,
+`make wheel` or `make bench-embedded` needs has a lock of its own. It adds to the first one and changes nothing of it.
 
     python tools/lock.py                write all locks
 
@@ -115,6 +115,18 @@ def closure(requirements: Iterable[str]) -> set[str]:
     return found
 
 
+def node_requirements(root: Path = ROOT) -> list[str]:
+    """Return what a node requires in a source tree: the package's dependencies and those of the extra `node`."""
+    declared = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    return [*declared["dependencies"], *declared["optional-dependencies"].get("node", ())]
+
+
+def part_for(requirements: Iterable[str], root: Path = ROOT) -> str:
+    """Return the part of a source tree's lock that these requirements need, direct and transitive."""
+    entries = parse((root / LOCK).read_text())
+    return "\n".join(entries[name] for name in sorted(closure(requirements)) if name in entries) + "\n"
+
+
 def build_requirements() -> Entries:
     """The part of the lock that `pyproject.toml` names as the build's."""
     entries = parse((ROOT / LOCK).read_text())
@@ -143,7 +155,7 @@ def write_locks(keep: bool) -> None:
           {name: entry for name, entry in whole.items() if name not in base})
     write(DOCS_LOCK, "`make docs` adds to requirements.lock",
           {name: entry for name, entry in site.items() if name not in base})
-    write(RELEASE_LOCK, "`make sbom` adds to requirements.lock",
+    write(RELEASE_LOCK, "a release adds to requirements.lock",
           {name: entry for name, entry in release.items() if name not in base})
 
 

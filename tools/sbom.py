@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -25,10 +24,9 @@ SPEC: Final = "1.6"
 
 def write_sbom(target: Path, requirements: Iterable[str]) -> None:
     """Write the bill of everything that the requirements need, direct and transitive."""
-    entries = lock.parse((ROOT / lock.LOCK).read_text())
     with tempfile.TemporaryDirectory() as directory:
         wanted = Path(directory, "requirements.txt")
-        wanted.write_text("\n".join(entries[name] for name in sorted(lock.closure(requirements))) + "\n")
+        wanted.write_text(lock.part_for(requirements))
         made = Path(directory, "sbom.json")
         subprocess.run([sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--spec-version",
                         SPEC, "--output-format", "JSON", "--mc-type", "application", "--pyproject",
@@ -49,8 +47,7 @@ def version() -> str:
 
 def main() -> int:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else FILE
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    write_sbom(target, [*project["dependencies"], *project["optional-dependencies"]["node"]])
+    write_sbom(target, lock.node_requirements())
     print(f"{target}: {len(json.loads(target.read_text())['components'])} components")
     return 0
 

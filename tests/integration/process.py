@@ -51,6 +51,8 @@ class NodeProcess:
         self.kills = 0
         self.launcher: list[str] = []
         """Program that starts the node's command, if any."""
+        self.python = sys.executable
+        """Python whose environment has the node."""
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -84,7 +86,7 @@ class NodeProcess:
     def launch(self) -> None:
         """Start the process."""
         assert not self.running, "the node runs already"
-        command = [*self.launcher, sys.executable, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json",
+        command = [*self.launcher, self.python, "-X", "faulthandler", "-m", "kraft", "server", "start", "--json",
                    "--log-level=info", f"--data={self.data}", *self._options(),
                    *(f"--set={name}={value}" for name, value in self.settings.items())]
         with self.log_path.open("ab") as log:
