@@ -7,6 +7,7 @@ import click
 
 from kraft.cli.command import kraft
 from kraft.cli.console_decoders import decoder_of
+from kraft.cli.listening import parse_listen, url_of
 from kraft.cli.metadata_source import AsOf, from_leader
 from kraft.cli.metadata_tree import differences, tree_of
 from kraft.cli.options import BOOTSTRAP, Seconds
@@ -25,7 +26,7 @@ from kraft.recorder.entry import parse
 from kraft.recorder.ring import CAPACITY
 from kraft.recorder.timeline import merged
 from kraft.recorder.why import Answer, Situation
-from kraft_native.base.errors import InvalidArgumentError, KraftError
+from kraft_native.base.errors import KraftError
 
 LISTEN_DEFAULT: Final = "127.0.0.1:8080"
 TIMEOUT_DEFAULT: Final = 3.0
@@ -128,15 +129,5 @@ def console_command(bootstrap: str, timeout: float, listen: str, hosts: tuple[st
         listener.close()
         click.echo("the cluster answers, and the address can be used")
         return
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    address = f"{url_of('http', host, listener.getsockname()[1])}/"
     serve(Console(options, CommandSources()), listener, lambda: click.echo(f"console: {address}"))
-
-
-def parse_listen(text: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`. Raises `InvalidArgumentError` for other texts."""
-    host, separator, port = text.rpartition(":")
-    host = host.strip("[]")
-    if not separator or not host or not port.isascii() or not port.isdecimal() or int(port) > 65_535:
-        raise InvalidArgumentError(f"--listen: {text!r} is not HOST:PORT with a port of 0 to 65535")
-    return host, int(port)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kraft.cli.command import kraft
+from kraft.cli.listening import parse_listen, url_of
 from kraft.cli.options import BOOTSTRAP, JSON, print_json
 from kraft.client import Cluster
 from kraft.client.security import current
@@ -48,9 +49,7 @@ def gateway_command(bootstrap: str, listen: str, login: str, tokens_file: Path |
     from kraft.gateway.identity import Guard
     from kraft.gateway.settings import Settings
 
-    host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise click.UsageError(f"--listen {listen!r} is not HOST:PORT")
+    wanted = parse_listen(listen)
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key are needed together")
     settings = Settings(bootstrap, current(), login, str(tokens_file or ""), origins,  # type: ignore[arg-type]
@@ -69,14 +68,14 @@ def gateway_command(bootstrap: str, listen: str, login: str, tokens_file: Path |
     scheme = "http" if tls is None else "https"
 
     def ready(address: tuple[str, int]) -> None:
-        url = f"{scheme}://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}"
+        url = url_of(scheme, *address)
         if as_json:
             print_json([{"url": url}])
         else:
             click.echo(f"gateway: {url}")
         sys.stdout.flush()
 
-    raise_unbound(lambda: serve(settings, (host.strip("[]"), int(port)), tls=tls, ready=ready), listen)
+    raise_unbound(lambda: serve(settings, wanted, tls=tls, ready=ready), listen)
 
 
 def raise_unbound(run: Any, listen: str) -> None:

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kraft.client import Cluster, Connection
+from kraft.client import Cluster, Connection, RefusedError
 from kraft.client.fetcher import Limits, fetch_request
 from kraft.client.producer import PRODUCE_VERSION_MAX, produce_request
 from kraft.load.errors import InvalidWorkloadError
 from kraft.protocol.apis import API_BY_KEY
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import encode_response_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -150,14 +151,23 @@ def fetch_spec(workload: Workload, connection: Connection, partition: int, first
 
 
 def partitions_of(workload: Workload, cluster: Cluster) -> list[tuple[Connection, int]]:
-    """Open, for each of the workload's connections, its own connection to the leader of a partition, round robin."""
+    """Open, for each of the workload's connections, its own connection to the leader of a partition, round robin.
+    Raises `RefusedError` for a partition without a leader. No connection stays open after an error."""
     nodes = {node.node_id: node for node in cluster.nodes()}
     partitions = sorted(cluster.topic(workload.topic).partitions, key=lambda each: each.partition_index)
     chosen = [partitions[number % len(partitions)] for number in range(workload.connections)]
-    opened: list[tuple[Connection, int]] = []
     for each in chosen:
-        leader = nodes[each.leader_id]
-        opened.append((cluster.connect(leader.host, leader.port), each.partition_index))
+        if each.leader_id not in nodes:
+            raise RefusedError(f"partition {workload.topic}-{each.partition_index}", ErrorCode.LEADER_NOT_AVAILABLE)
+    opened: list[tuple[Connection, int]] = []
+    try:
+        for each in chosen:
+            leader = nodes[each.leader_id]
+            opened.append((cluster.connect(leader.host, leader.port), each.partition_index))
+    except BaseException:
+        for connection, _ in opened:
+            connection.close()
+        raise
     return opened
 
 

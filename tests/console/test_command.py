@@ -40,7 +40,7 @@ def test_check(node: Started, capsys: pytest.CaptureFixture[str]) -> None:
         assert run([*arguments, f"127.0.0.1:{other.getsockname()[1]}"]) == 1
     assert "Address already in use" in capsys.readouterr().err
     for wrong in ("8080", "localhost:x", "localhost:70000", ":80"):
-        assert run([*arguments, wrong]) == 1
+        assert run([*arguments, wrong]) == 2
         assert "is not HOST:PORT" in capsys.readouterr().err
 
 

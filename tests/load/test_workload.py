@@ -1,12 +1,15 @@
 """Workloads: refused ones, and positions that are where the codecs put the fields."""
 
 import struct
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from kraft.client import RefusedError
 from kraft.load import workload as parts
 from kraft.load.errors import InvalidWorkloadError
-from kraft.load.workload import Workload
+from kraft.load.workload import Workload, partitions_of
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -118,3 +121,21 @@ def test_a_stamp_lies_inside_the_first_value():
 def test_an_open_loop_spreads_its_rate_over_connections():
     assert Workload("ping", connections=4, rate=1000).interval_ns == 4_000_000
     assert Workload("ping").interval_ns == 0
+
+
+def test_no_connection_stays_open_after_an_error() -> None:
+    closed: list[int] = []
+    left = [SimpleNamespace(close=lambda: closed.append(1)) for _ in range(2)]
+    leaders = [1, 1, 1]
+    cluster: Any = SimpleNamespace(
+        nodes=lambda: [SimpleNamespace(node_id=1, host="a", port=1)],
+        topic=lambda _: SimpleNamespace(partitions=[SimpleNamespace(partition_index=index, leader_id=leader)
+                                                    for index, leader in enumerate(leaders)]),
+        connect=lambda *_: left.pop())
+    with pytest.raises(IndexError):
+        partitions_of(Workload("produce", connections=3), cluster)
+    assert closed == [1, 1]
+    leaders[2] = -1
+    with pytest.raises(RefusedError, match="kraft-bench-2") as caught:
+        partitions_of(Workload("produce", connections=3), cluster)
+    assert caught.value.code == ErrorCode.LEADER_NOT_AVAILABLE
