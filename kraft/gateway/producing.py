@@ -18,6 +18,8 @@ from kraft.gateway.records import Outgoing
 POLL_SECONDS: Final = 0.1
 QUEUED_KIB: Final = 65_536
 LINGER_MS: Final = 2
+RECORDS_AT_ONCE: Final = 500
+"""Records that are handed over before other tasks run."""
 
 
 class Stored(NamedTuple):
@@ -60,7 +62,9 @@ class Producing:
         """Send records in their order, and return where each is stored once all have their answer. Raises
         `RequestError` when the queue has no room for the first one."""
         futures: list[asyncio.Future[Stored]] = []
-        for record in records:
+        for number, record in enumerate(records, 1):
+            if not number % RECORDS_AT_ONCE:
+                await asyncio.sleep(0)
             future: asyncio.Future[Stored] = self._loop.create_future()
             try:
                 self._hand_over(topic, record, future)

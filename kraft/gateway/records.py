@@ -27,6 +27,12 @@ NO_TIME: Final = -1
 """Time of records whose format has none."""
 POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19})*")
 POSITIONS_MAX: Final = 32_000
+VALUES_PER_RECORD: Final = 25
+LINES_PER_RECORD: Final = 2
+DIGITS_MAX: Final = 1_000
+"""Digits of a whole number; the time to read one grows with their square."""
+TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""A text of JSON, with its quotes. One without an end matches, too: the search would take quadratic time otherwise."""
 NUMBER_SHOWN: Final = 40
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -44,6 +50,7 @@ class Outgoing(NamedTuple):
 
 def outgoing_of_body(body: bytes, records_max: int) -> list[Outgoing]:
     """Return the records of a JSON body: one record, or an object with the list `records`. Raises `RequestError`."""
+    _check_values(body, records_max)
     found = _parsed(body, "body")
     if not isinstance(found, dict):
         raise bad_request('body: not an object; allowed: a record, or {"records": [record, ...]}')
@@ -58,6 +65,9 @@ def outgoing_of_body(body: bytes, records_max: int) -> list[Outgoing]:
 
 def outgoing_of_lines(body: bytes, records_max: int) -> list[Outgoing]:
     """Return the records of lines of JSON, one record each."""
+    if (count := body.count(b"\n")) > records_max * LINES_PER_RECORD:
+        raise bad_request(f"body: {count} lines, empty ones included; allowed: {records_max * LINES_PER_RECORD}")
+    _check_values(body, records_max)
     lines = [line for line in body.split(b"\n") if line.strip()]
     if not 1 <= len(lines) <= records_max:
         raise bad_request(f"body: {len(lines)} lines with records; allowed: 1 to {records_max}")
@@ -67,9 +77,21 @@ def outgoing_of_lines(body: bytes, records_max: int) -> list[Outgoing]:
     return records
 
 
+def _check_values(body: bytes, records_max: int) -> None:
+    """Refuse a body of far more values than such a number of records needs: reading it would take seconds, in which
+    the gateway does nothing else."""
+    allowed = records_max * VALUES_PER_RECORD
+    if _separators(body) > allowed and (count := _separators(TEXT.sub(b"", body))) > allowed:
+        raise bad_request(f"body: {count} values and brackets; allowed: {allowed}")
+
+
+def _separators(text: bytes) -> int:
+    return sum(map(text.count, (b",", b":", b"[", b"{")))
+
+
 def _parsed(text: bytes, where: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_int=_whole_number)
     except (ValueError, RecursionError) as error:
         raise bad_request(f"{where}: not JSON: {error}") from error
 
@@ -77,6 +99,12 @@ def _parsed(text: bytes, where: str) -> Any:
 def _no_constant(name: str) -> None:
     """Refuse NaN and Infinity, which Python reads and JSON lacks."""
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > DIGITS_MAX:
+        raise ValueError(f"a number of {len(text)} digits; allowed: {DIGITS_MAX}")
+    return int(text)
 
 
 def outgoing(fields: Any, where: str) -> Outgoing:

@@ -8,6 +8,7 @@ import pytest
 
 from kraft.gateway.errors import RequestError
 from kraft.gateway.records import (
+    VALUES_PER_RECORD,
     Outgoing,
     key_filter,
     outgoing_of_body,
@@ -48,7 +49,7 @@ def test_each_form_of_a_record() -> None:
     ({"value": "\ud800"}, "body.value: "), ({"value": "a", "timestamp_ms": 0}, "timestamp_ms: 0; allowed: 1 to"),
     ({"value": "a", "headers": {"\ud800": "x"}}, r"headers\[0\].name: "),
     ({"value": "a", "headers": {"a\0b": "x"}}, r"headers\[0\].name: 'a\\x00b' has a zero byte"),
-    ({"value": "a", "partition": 10**4000}, "body.partition: 1000.{36}; allowed"),
+    ({"value": "a", "partition": 10**900}, "body.partition: 1000.{36}; allowed"),
 ])
 def test_wrong_fields_are_named(given: object, text: str) -> None:
     with pytest.raises(RequestError, match=text) as caught:
@@ -59,10 +60,10 @@ def test_wrong_fields_are_named(given: object, text: str) -> None:
 def test_text_that_is_not_json() -> None:
     for given in (b"{", b"\xff", b"[" * 100_000, b'{"value_json": NaN}', b'{"value_json": [-Infinity]}'):
         with pytest.raises(RequestError, match="body: not JSON"):
-            outgoing_of_body(given, 1)
+            outgoing_of_body(given, 10_000)
     for depth in range(sys.getrecursionlimit()):        # reading and writing reach their limits at different depths
         with contextlib.suppress(RequestError):
-            outgoing_of_body(b'{"value_json":%b%b}' % (b"[" * depth, b"]" * depth), 1)
+            outgoing_of_body(b'{"value_json":%b%b}' % (b"[" * depth, b"]" * depth), 1_000)
     with pytest.raises(RequestError, match="line 2: not JSON"):
         outgoing_of_lines(b'{"value":"a"}\n{', 9)
 
@@ -92,3 +93,23 @@ def test_filters_of_keys() -> None:
     assert wanted is not None
     assert [wanted(key) for key in (b"a", "é".encode(), b"sensor-7", b"ab", b"", None)] == [
         True, True, True, False, False, False]
+
+
+def test_bodies_that_take_seconds_to_read_are_refused() -> None:
+    """The gateway does nothing else meanwhile."""
+    allowed = 2 * VALUES_PER_RECORD
+    for given in (body({"value_json": [1] * (allowed + 1)}), body({"value_json": [[]] * allowed}),
+                  body({"value_json": {str(number): 1 for number in range(allowed)}})):
+        with pytest.raises(RequestError, match=f"values and brackets; allowed: {allowed}"):
+            outgoing_of_body(given, 2)
+        with pytest.raises(RequestError, match="values and brackets"):
+            outgoing_of_lines(given, 2)
+    text = 'a,"b",\\' * 100
+    assert outgoing_of_body(body({"value": text}), 2) == [Outgoing(text.encode())]
+    with pytest.raises(RequestError, match="not JSON"):
+        outgoing_of_body(b'",\\' * 100_000, 2)       # quotes without an end
+    with pytest.raises(RequestError, match="1001 digits; allowed: 1000"):
+        outgoing_of_body(b'{"value_json":' + b"9" * 1_001 + b"}", 1)
+    assert len(outgoing_of_lines(b'\n{"value":"a"}\n\n{"value":"b"}', 2)) == 2
+    with pytest.raises(RequestError, match="5 lines, empty ones included; allowed: 4"):
+        outgoing_of_lines(b"\n" * 5, 2)
