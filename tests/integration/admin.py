@@ -87,7 +87,7 @@ def metadata(client: AdminClient, topic: str = "") -> ClusterMetadata:
     """Return what the cluster answers to Metadata for one topic, or for all topics.
 
     librdkafka repeats such a request at the broker that it chose first, even when that broker has died meanwhile. So
-    this function waits for a short time, and asks again.
+    this function waits for a short time, and sends the request again.
     """
     deadline = time.monotonic() + METADATA_SECONDS
     while True:
