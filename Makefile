@@ -121,7 +121,7 @@ deb: wheel ## the Debian package of a node, from that wheel and the locked packa
 image: deb ## the container image, from that package and Debian's, without a daemon; into dist
 	@$(BIN)/python -m tools.image
 
-# The package and the image are tried when dist has them. Trees need root and debootstrap.
+# The package and the image are tried when dist has them. Trees need root and debootstrap. One bound is seconds: a machine that does nothing else.
 install-check: wheel ## installations of what dist has, in a new environment and new Debian trees, each used from there; two minutes
 	@$(PYTEST) -n 0 -m long tests/package
 	@$(BIN)/python -m tests.package.install_check

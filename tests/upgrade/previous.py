@@ -10,7 +10,7 @@ from typing import Final
 
 from tools import lock
 from tools.tree import ROOT
-from tools.wheel import build
+from tools.wheel import CACHE, build
 
 WORK: Final = ROOT / "build" / "upgrade"
 PIP: Final = ("-m", "pip", "--disable-pip-version-check")
@@ -39,7 +39,7 @@ def environment_of(revision: str) -> Path:
         shutil.rmtree(own, ignore_errors=True)
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
             files.extractall(own / "sources", filter="data")
-        wheel = build(sys.executable, own / "sources", ROOT / "build" / "cache", own / "wheel")
+        wheel = build(sys.executable, own / "sources", CACHE, own / "wheel")
         install(environment, own / "sources", wheel)
         shutil.rmtree(own / "sources")
         (own / "complete").touch()
