@@ -13,6 +13,7 @@ from kraft.testing.brokers.ends import FetcherEnd
 from kraft.testing.brokers.frames import ANSWER_BYTES, limit_of
 from kraft.testing.brokers.messages import Bounds, BoundsAre
 from kraft.testing.brokers.wire import Answered, Connection
+from kraft_native.base.errors import KraftError
 from kraft_native.partition.partition import Partition
 from kraft_native.replica.replica_fetch import ReplicaFetcher
 
@@ -153,16 +154,21 @@ class Fetcher:
 
     def _placed(self, key: Key, partition: Partition, answer: object) -> None:
         """Place the log end inside the leader's log. Records past the leader's log end are dropped. A log that ends
-        before the leader's log start is restarted there."""
+        before the leader's log start is restarted there. A log whose directory failed meanwhile refuses that, which the
+        real driver handles as a failed attempt."""
         if self._broker.following.get(key) != (self._leader_id, partition):
             return
         if not isinstance(answer, BoundsAre) or answer.error != ErrorCode.NONE:
             self._failed(partition, ErrorCode.OFFSET_OUT_OF_RANGE, None)
             return
         log = partition.log
-        if answer.end < log.log_end_offset:
-            log.truncate_to(answer.end)
-        elif answer.start > log.log_end_offset:
-            log.truncate_fully_and_start_at(answer.start)
+        try:
+            if answer.end < log.log_end_offset:
+                log.truncate_to(answer.end)
+            elif answer.start > log.log_end_offset:
+                log.truncate_fully_and_start_at(answer.start)
+        except KraftError as error:
+            self._failed(partition, error.code, error)
+            return
         partition.log_changed()
         self.follow(key, partition)
