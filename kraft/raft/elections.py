@@ -61,18 +61,19 @@ def _step_back(replica: Replica, cause: Cause) -> None:
 
 def drive_candidate(replica: Replica, role: Candidate) -> None:
     """Count the votes. A candidate that cannot win any more waits a random time only, not for its time-out (KIP-595,
-    gridlocked elections). Nor does it wait for a voter that cannot be reached, because that may be the leader that
-    died. Either way it requests pre-votes before it raises the epoch again."""
+    gridlocked elections). Nor does it wait for a voter that cannot be reached or does not answer in time, because that
+    may be the leader that died. Either way it requests pre-votes before it raises the epoch again."""
     if role.tally.is_won:
         leading.begin(replica, role.tally)
-    elif (role.tally.is_lost or role.tally.is_gridlocked) and not role.lost:
-        role.lost = True
-        role.election_ms = min(role.election_ms, replica.lost_deadline_ms(role.tally))
     elif replica.now_ms >= role.election_ms:
         replica.become_prospective(Cause.LOST if role.lost else Cause.ELECTION_TIMEOUT)
     else:
         if not role.lost:
             _request_votes(replica, role)
+            role.tally.unreachable |= dict.fromkeys(filter(replica.requests.slowness, role.tally.unanswered))
+            if role.tally.is_lost or role.tally.is_gridlocked:
+                role.lost = True
+                role.election_ms = min(role.election_ms, replica.lost_deadline_ms(role.tally))
         search(replica)
 
 
@@ -129,7 +130,11 @@ def _note_refusal(replica: Replica, refusals: dict[int, Refusal], node_id: int, 
 
 
 def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRequest) -> None:
-    """Answer a vote or a pre-vote. Both raise the epoch when theirs is higher. On an error nothing changes."""
+    """Answer a vote or a pre-vote. Both raise the epoch when theirs is higher. On an error nothing changes.
+
+    A voter that refuses a candidate for its shorter log, and knows no leader, campaigns soon. The candidate needs a
+    leader, and can elect this replica.
+    """
     error = _vote_error(replica, request)
     if error is not ErrorCode.NONE:
         replica.answer(source, correlation, VoteResponse(error=error, pre_vote=request.pre_vote))
@@ -140,6 +145,8 @@ def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRe
     if (request.pre_vote and not granted and isinstance(replica.role, Follower)
             and request.log_end.at_least(replica.log.end)):
         replica.role.refused_ms = replica.now_ms
+    if refusal[0] is VoteRefusal.SHORTER_LOG:
+        replica.campaign_soon()
     if granted and not request.pre_vote and replica.voted is None:
         replica.become_voted(request.candidate)
     replica.note(VoteAnswered(request.candidate, request.epoch, request.log_end, request.pre_vote, *refusal))

@@ -184,12 +184,17 @@ def _not_fetched(replica: Replica, role: Follower, node_id: int, answer: Respons
     The follower then waits neither for the time-out, nor refuses its pre-vote to others until the leader answers it
     again. It can be wrong only about its own connection, and then the others refuse their pre-votes. Voters campaign
     one after the other, so that the votes are not split.
+
+    A leader that has not answered yet may listen at another known address. Until all of them were tried, the loss
+    proves only that this one is wrong, and the follower waits as in doubt.
     """
     replica.requests.back_off(node_id, replica.now_ms)
     if answer == Lost(Loss.DISCONNECTED):
+        has_answered = role.has_fetched
         role.has_fetched = False
         role.losses += 1
-        campaign_ms = replica.disconnected_deadline_ms()
+        is_lost = has_answered or role.losses >= len(replica.addresses_of(node_id))
+        campaign_ms = replica.disconnected_deadline_ms() if is_lost else replica.doubt_deadline_ms()
         if campaign_ms < role.fetch_ms:
             role.fetch_ms = campaign_ms
             replica.note(events.ConnectionLost(node_id))

@@ -15,7 +15,7 @@ from kraft.protocol.messages.voters_record import Endpoint as WireEndpoint
 from kraft.protocol.messages.voters_record import KRaftVersionFeature, TargetVoter, VotersRecord
 from kraft.protocol.messages.voters_record import Voter as WireVoter
 from kraft.raft.types import Endpoint, ReplicaKey
-from kraft.raft.voters import VersionRange, Voter, VoterSet
+from kraft.raft.voters import VersionRange, Voter, VoterHistory, VoterSet
 
 
 @immutable
@@ -42,6 +42,13 @@ class Voters:
 
 
 ControlRecord = LeaderChange | KRaftVersion | Voters
+
+
+def apply_control(history: VoterHistory, offset: int, record: ControlRecord) -> None:
+    if isinstance(record, KRaftVersion):
+        history.set_version(offset, record.level)
+    elif isinstance(record, Voters):
+        history.set_voters(offset, record.voters)
 
 
 def to_message(record: ControlRecord) -> Message:

@@ -25,7 +25,7 @@ from kraft.raft.messages import (
 )
 from kraft.raft.ports import AppendedControl, LogPort, Random, SnapshotPort, Trace
 from kraft.raft.ready import Answer, HardState, OutgoingRequest
-from kraft.raft.records import ControlRecord, KRaftVersion, Voters
+from kraft.raft.records import ControlRecord, KRaftVersion, Voters, apply_control
 from kraft.raft.requests import Requests
 from kraft.raft.roles import (
     Candidate,
@@ -91,10 +91,8 @@ class Replica:
         self.high_watermark = 0 if latest is None else latest.offset
         self.installed: OffsetAndEpoch | None = None
         # A log can be ahead of quorum-state only where no other vote was needed: a single voter writes both at once.
-        is_stale = hard_state.epoch < end.epoch
-        self.epoch = end.epoch if is_stale else hard_state.epoch
-        self.voted = None if is_stale else hard_state.voted
-        self.leader_id = NOBODY if is_stale else hard_state.leader_id
+        state = hard_state if hard_state.epoch >= end.epoch else HardState(end.epoch)
+        self.epoch, self.voted, self.leader_id = state.epoch, state.voted, state.leader_id
         if self.is_only_voter and self.leader_id == config.node_id:
             self.leader_id = NOBODY             # it led, and leads no more
         self.leader_endpoints: Endpoints = ()
@@ -240,9 +238,8 @@ class Replica:
         if self.address_of(node_id) == before:
             return
         self.requests.forget(node_id)
-        role = self.role
-        if isinstance(role, Unattached) and self.voted is None and self.voters.find(node_id) is not None:
-            role.election_ms = min(role.election_ms, self.disconnected_deadline_ms())
+        if self.voters.find(node_id) is not None:
+            self.campaign_soon()
 
     # --- time and randomness -----------------------------------------------------------------------------------------
 
@@ -311,10 +308,13 @@ class Replica:
         return replace(response, epoch=self.epoch, leader_id=self.leader_id, leader_endpoints=endpoints)
 
     def endpoints_of_leader(self) -> Endpoints:
+        """Return where the leader listens, by the newest source: its log has the address of a leader that moved only
+        when that leader has committed it."""
         if self.leader_endpoints:
             return self.leader_endpoints
+        mine = self.config.endpoints if self.leader_id == self.config.node_id else ()
         voter = self.voters.find(self.leader_id)
-        return voter.endpoints if voter else ()
+        return mine or self.addresses.endpoints(self.leader_id) or (voter.endpoints if voter else ())
 
     def is_of_other_cluster(self, request: Request) -> bool:
         """Return whether the request is of another cluster. A missing cluster id is accepted, for peers that know none
@@ -407,12 +407,14 @@ class Replica:
         self.voted = candidate
 
     def set_leader(self, leader_id: int, endpoints: Endpoints) -> None:
-        """Set the leader of the epoch. Two leaders in one epoch are a fatal error: the node that detects it stops, as
-        Kafka's does."""
+        """Set the leader of the epoch, and try first where it is said to listen. Two leaders in one epoch are a fatal
+        error: the node that detects it stops, as Kafka's does."""
         assert self.leader_id in (NOBODY, leader_id), \
             f"epoch {self.epoch} has two leaders: {self.leader_id} and {leader_id}"
         self.leader_id = leader_id
-        self.leader_endpoints = endpoints or self.leader_endpoints
+        if endpoints and endpoints != self.leader_endpoints:
+            self.leader_endpoints = endpoints
+            self.addresses.tries.pop(leader_id, None)
 
     # --- changes of role ---------------------------------------------------------------------------------------------
 
@@ -430,27 +432,34 @@ class Replica:
         """Become Unattached. After pre-votes that too few voters answered the wait is short: no voter refused this
         replica.
 
-        Entering a higher epoch does not restart a running election time-out. Otherwise candidates that campaign often
-        and cannot win would keep the electable ones from campaigning (Redpanda's pre-vote live-lock).
+        Entering a higher epoch does not restart a running election time-out, nor does it extend the wait of a follower
+        that doubts its leader. Otherwise candidates that campaign often and cannot win would keep the electable ones
+        from campaigning (Redpanda's pre-vote live-lock).
         """
         before = self.role
         keeps_time = cause is Cause.HIGHER_EPOCH or isinstance(before, Resigned)
         if keeps_time and isinstance(before, Unattached | Prospective | Candidate | Resigned):
             election_ms = before.election_ms
         elif cause is Cause.ELECTION_TIMEOUT:
-            election_ms = self._doubt_deadline_ms()
+            election_ms = self.doubt_deadline_ms()
         else:
             election_ms = self.election_deadline_ms()
+            if isinstance(before, Follower) and not (before.has_fetched or before.dismissed):
+                election_ms = min(election_ms, before.fetch_ms)
         if epoch is not None:
             self.enter_epoch(epoch)
         self._become(cause, Unattached(election_ms), source)
 
     def become_voted(self, candidate: ReplicaKey) -> None:
-        """Grant the vote of this epoch, and wait a whole election time-out for the result."""
+        """Grant the vote of this epoch, and wait a whole election time-out for the result. A Prospective gives up its
+        own campaign: pre-votes that it has requested would make it a candidate against the one that it has elected."""
         assert isinstance(self.role, Unattached | Prospective), f"a vote by a {self.role.role}"
         self.vote_for(candidate)
-        self.role.election_ms = self.election_deadline_ms()
-        check_transition(self.role.role, Cause.VOTED, self.role.role)
+        if isinstance(self.role, Prospective):
+            self._become(Cause.VOTED, Unattached(self.election_deadline_ms()))
+        else:
+            check_transition(self.role.role, Cause.VOTED, self.role.role)
+            self.role.election_ms = self.election_deadline_ms()
         self.note(events.Voted(candidate, self.epoch, self.log.end))
 
     def become_follower(self, leader_id: int, endpoints: Endpoints, cause: Cause = Cause.LEADER_FOUND,
@@ -474,10 +483,10 @@ class Replica:
         if self.leader_has_ended:
             fetch_ms = self.disconnected_deadline_ms()
         elif is_in_doubt:
-            fetch_ms = min(fetch_ms, self._doubt_deadline_ms())
+            fetch_ms = min(fetch_ms, self.doubt_deadline_ms())
         return Follower(fetch_ms=fetch_ms, update_voter_ms=deadline_ms if self.is_voter else self.now_ms)
 
-    def _doubt_deadline_ms(self) -> int:
+    def doubt_deadline_ms(self) -> int:
         """Return a time within one election time-out, and after a Fetch that the leader may hold: a live leader has
         answered by then. Voters campaign one after the other, so that no vote is split."""
         patience_ms, voters = self.config.patience_ms, self.voters.ids
@@ -495,6 +504,11 @@ class Replica:
         grace_ms = self.config.disconnect_grace_ms
         before = [voter for voter in self.voters.ids if voter < self.config.node_id and voter != self.leader_id]
         return self.now_ms + grace_ms * (1 + 2 * len(before)) + self.random_ms(1 + grace_ms // 4)
+
+    def campaign_soon(self) -> None:
+        """Shorten the wait of a replica that knows no leader and has not voted: an election may succeed now."""
+        if isinstance(self.role, Unattached) and self.voted is None:
+            self.role.election_ms = min(self.role.election_ms, self.disconnected_deadline_ms())
 
     def lost_deadline_ms(self, tally: Tally) -> int:
         """Return when a candidate that lost campaigns again: binary exponential back-off, up to
@@ -583,10 +597,3 @@ class Replica:
             self.set_leader(leader_id, endpoints)
         else:
             self.become_follower(leader_id, endpoints, source=source, is_hearsay=is_hearsay)
-
-
-def apply_control(history: VoterHistory, offset: int, record: ControlRecord) -> None:
-    if isinstance(record, KRaftVersion):
-        history.set_version(offset, record.level)
-    elif isinstance(record, Voters):
-        history.set_voters(offset, record.voters)

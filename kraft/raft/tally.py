@@ -13,7 +13,8 @@ class Tally:
     voters: VoterSet
     answers: dict[int, bool] = field(default_factory=dict)
     unreachable: dict[int, None] = field(default_factory=dict)
-    """Voters whose connection broke, or could not be opened, at the last request."""
+    """Voters whose connection broke or could not be opened at the last request, or whose answer did not come in time.
+    """
 
     def record(self, node_id: int, granted: bool) -> None:
         """Count a voter's answer; that of another node is ignored. A granted vote stays granted."""

@@ -3,7 +3,8 @@ it is rendered into `docs/internals/raft.md`.
 
 Two sentences of the KIP shape it: "only Prospective state can transition to Candidate state", and "Resigned always
 transition[s] to Unattached with epoch + 1". The KIP draws Voted as a role of its own. Released Kafka keeps the vote
-inside Unattached, Prospective and Follower, and so does kraft: VOTED is a cause that leads back to the same role.
+inside Unattached, Prospective and Follower, and so does kraft. VOTED is a cause that leads to Unattached: a Prospective
+gives up its campaign for the candidate that has its vote.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ TRANSITIONS: Final[Mapping[Role, Mapping[Cause, tuple[Role, ...]]]] = {
     Role.PROSPECTIVE: {
         Cause.HIGHER_EPOCH: (Role.UNATTACHED,),
         Cause.LEADER_FOUND: (Role.FOLLOWER,),
-        Cause.VOTED: (Role.PROSPECTIVE,),
+        Cause.VOTED: (Role.UNATTACHED,),
         Cause.ELECTION_TIMEOUT: (Role.FOLLOWER, Role.UNATTACHED),
         Cause.WON: (Role.CANDIDATE,),
         Cause.NO_PRE_VOTE: (Role.CANDIDATE,),

@@ -166,8 +166,9 @@ def update(epoch: int) -> Request:
 
 
 REQUESTS: Mapping[tuple[Callable[[int], Request], int], str] = {
-    # Raft, 5.1: a replica that receives a higher epoch enters it, and leads nothing. A vote changes no other role.
-    (vote, -1): SAME, (vote, 0): SAME, (vote, 1): "UUUUUU",
+    # Raft, 5.1: a replica that receives a higher epoch enters it, and leads nothing. A Prospective that votes gives up
+    # its campaign. A vote changes no other role.
+    (vote, -1): SAME, (vote, 0): "UUCLFR", (vote, 1): "UUUUUU",
     (pre_vote, -1): SAME, (pre_vote, 0): SAME, (pre_vote, 1): "UUUUUU",
     # A replica that leads no epoch follows the leader. A leader, and a replica that led the epoch, accept no other
     # leader.

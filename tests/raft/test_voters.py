@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.raft.records import KRaftVersion, LeaderChange, Voters, of_message, to_message
-from kraft.raft.replica import apply_control
+from kraft.raft.records import KRaftVersion, LeaderChange, Voters, apply_control, of_message, to_message
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import NO_VOTERS, Voter, VoterHistory, VoterSet
 from tests.raft.world import address, key, voter
