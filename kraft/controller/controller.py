@@ -356,7 +356,6 @@ class Controller:
         earlier decisions."""
         if self._pending:
             self._pending[-1].waiting.append(waiting)
-            self._complete_committed()
         else:
             waiting.answer(waiting.response)
 

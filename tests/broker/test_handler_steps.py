@@ -156,7 +156,7 @@ LISTS: tuple[tuple[Callable[..., Steps], Callable[[], Message]], ...] = (
     (list_config_resources, lambda: ListConfigResourcesRequest(
         resource_types=[Number(2) for _ in range(COUNT)])),
     (incremental_alter_configs, lambda: IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
-        resource_type=8, resource_name=Name("1")) for _ in range(COUNT)])))
+        resource_type=8, resource_name=Name(f"{number}")) for number in range(COUNT)])))
 
 
 @pytest.mark.parametrize(("handler", "make"), LISTS)

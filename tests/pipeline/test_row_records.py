@@ -1,6 +1,7 @@
 """Rows of files as records: exactly, each on its own; a bad row is reported with its position and reason."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,18 @@ def test_a_file_that_does_not_fit_is_one_error(tmp_path: Path, name: str, conten
                                                text: str) -> None:
     with pytest.raises((InvalidArgumentError, IngestError), match=text):
         check_columns(write(tmp_path / name, content), conversion(columns))
+
+
+def test_a_file_that_is_damaged_during_the_job_is_one_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": ["x" * 100] * 100}), path, compression="zstd", use_dictionary=False)
+    split, = splits_of([path], 1 << 20)
+    content, modified_ns = bytearray(path.read_bytes()), path.stat().st_mtime_ns
+    content[4:64] = bytes(60)
+    path.write_bytes(content)
+    os.utime(path, ns=(modified_ns, modified_ns))
+    with pytest.raises(IngestError, match=f"{path}: cannot be read"):
+        list(read_split(split, 10))
 
 
 def test_bytes_are_no_json(tmp_path: Path) -> None:

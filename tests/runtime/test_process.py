@@ -17,6 +17,7 @@ from kraft.runtime.any_node import AnyNode
 from kraft.runtime.process import NodeFailedError, run_node
 from tests.runtime.nodes import config
 
+GIVE_UP_SECONDS = 60
 PROGRAM = """
 import gc, os, signal, sys
 from pathlib import Path
@@ -89,7 +90,7 @@ def test_a_callback_that_fails_stops_the_node(
     monkeypatch.setattr(gc, "disable", lambda: None)
     monkeypatch.setattr(gc, "freeze", lambda: None)
     with pytest.raises(NodeFailedError, match="the node stopped: LookupError: the timer is not set again"):
-        run_node(config(tmp_path), lambda _node: None)
+        run_node(config(tmp_path), lambda node: asyncio.get_running_loop().call_later(GIVE_UP_SECONDS, node.stop))
     assert any("Exception in callback" in line.message for line in caplog.records)
 
 

@@ -188,6 +188,7 @@ def test_the_answer_to_a_long_request_does_not_wait_for_others() -> None:
     ends = [max(place for place, each in enumerate(done) if each == str(number)) for number in range(12)]
     begins = [done.index(str(number)) for number in range(12)]
     assert max(ends[:4]) < min(begins[8:]) and made.queue.long_count == 0
+    assert made.queue.used_up == {DESCRIBE: 12}
 
 
 def test_large_requests_wait_before_they_are_decoded() -> None:

@@ -244,17 +244,23 @@ def test_very_many_partitions_are_read_in_slices(node: Node) -> None:
 
 
 def test_a_long_fetch_waits_for_what_comes_during_its_slices(node: Node) -> None:
-    """The first partition moves after it was read and before the fetch waits."""
-    partition = node.partition()
+    """The first partition moves between two slices: while the fetch is decoded, while it is read, or when it waits."""
     node.partition(index=1)
     made = Sliced(node)
-    reply = made.fetch([0] + [1] * 1_999, max_wait_ms=60_000)
-    made.due.pop(0)()
-    partition.append(batch())
-    node.purgatory.drain()
-    assert not reply.answered and node.purgatory.parked_fetches == 0
-    made.settle()
-    assert reply.answered and fetched(reply)[0].records
+    moment, waits = 0, False
+    while not waits:
+        partition = node.partition(index=2 + moment)
+        reply = made.fetch([2 + moment] + [1] * 1_999, max_wait_ms=60_000)
+        for _ in range(moment):
+            made.due.pop(0)()
+        waits = not made.due
+        partition.append(batch())
+        node.purgatory.drain()
+        assert not reply.answered
+        made.settle()
+        assert reply.answered and fetched(reply)[0].records
+        moment += 1
+    assert moment > 2 * 2_000 // 128
 
 
 def test_a_woken_long_fetch_sees_what_comes_during_its_slices(node: Node) -> None:
