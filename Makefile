@@ -45,7 +45,7 @@ SANITIZED := build/sanitized
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console wall sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -223,6 +223,10 @@ order-kills: build ## the example of PostgreSQL and a topic: services, database 
 # A shorter one: make streams-kills STREAMS_KILLS=10 CRASH_SEED=7
 streams-kills: build ## a Kafka Streams application with exactly_once_v2 killed fifty times, its output compared (needs Java, Maven); ten minutes
 	@$(BIN)/python -m tests.clients.streams_kills --kills $(STREAMS_KILLS) --seed $(CRASH_SEED)
+
+# One of them: python -m tests.wall --product faust
+wall: build ## the products that people put beside Kafka, one test each, as a table (needs Java, Maven, Go, Rust, Node.js, PostgreSQL); half an hour
+	@$(BIN)/python -m tests.wall --page
 
 # Every run has a seed, and odd seeds use transactions: python -m tests.pipeline ingest --runs 1 --seed 7 --transactions
 pipeline-kills: build ## exports and ingests killed at random moments, half of them with transactions; every record is there once; a quarter of an hour

@@ -17,6 +17,7 @@ from tests.ports import free_ports
 
 SOURCES: Final = Path(__file__).parent / "java"
 SECONDS: Final = 90.0
+LOG_CHARS: Final = 4_000
 
 
 def java(*arguments: str, sources: Path = SOURCES) -> list[str]:
@@ -75,7 +76,9 @@ def connect(cluster: LocalCluster, directory: Path, sources: Path = SOURCES) -> 
         worker = Worker(url)
         try:
             until(lambda: process.poll() is not None or worker.call("GET", "/connectors") is not None, "it serves")
-            assert process.poll() is None, (directory / "worker.log").read_text()[-2000:]
+            assert process.poll() is None, "the worker has ended"
             yield worker
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{(directory / 'worker.log').read_text()[-LOG_CHARS:]}") from error
         finally:
             process.kill()

@@ -18,12 +18,14 @@ import psycopg
 START_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.02
 STOP_SECONDS: Final = 30.0
+PORT: Final = 5432
 OUTPUT: Final = "output.log"
 OUTPUT_SHOWN: Final = 2_000
 USER: Final = "nobody"
 """PostgreSQL refuses to run as root."""
 SETTINGS: Final = ("max_prepared_transactions=20", "listen_addresses=", "max_connections=60", "shared_buffers=8MB",
                    "dynamic_shared_memory_type=mmap")
+"""It listens on its socket only, unless others are given."""
 
 
 def _binaries() -> Path | None:
@@ -38,16 +40,21 @@ def missing() -> str | None:
 
 
 class Postgres:
-    """A server with an empty database, reached by `dsn`; a context manager that removes it at the end."""
+    """A server with an empty database, reached by `dsn`; a context manager that removes it at the end.
 
-    def __init__(self) -> None:
+    - `settings`: more of them, each as `name=value`.
+    - `port`: of the socket, and of each address that `listen_addresses` names.
+    """
+
+    def __init__(self, *settings: str, port: int = PORT) -> None:
         binaries = _binaries()
         assert binaries is not None, missing()
         self._home = Path(tempfile.mkdtemp(prefix="kraft-postgres-"))
         self._data = self._home / "data"
         self._binaries = binaries
         self._process: subprocess.Popen[bytes] | None = None
-        self.dsn = f"host={self._home} dbname=postgres user=postgres"
+        self._settings = (*SETTINGS, *settings, f"port={port}", f"unix_socket_directories={self._home}")
+        self.dsn = f"host={self._home} port={port} dbname=postgres user=postgres"
         if os.geteuid() == 0:
             owner = pwd.getpwnam(USER)
             os.chown(self._home, owner.pw_uid, owner.pw_gid)
@@ -87,7 +94,7 @@ class Postgres:
             self._process = None
 
     def _begun(self) -> subprocess.Popen[bytes]:
-        options = [part for setting in (*SETTINGS, f"unix_socket_directories={self._home}") for part in ("-c", setting)]
+        options = [part for setting in self._settings for part in ("-c", setting)]
         with (self._home / OUTPUT).open("ab") as output:
             return subprocess.Popen(self._command("postgres", "-D", str(self._data), *options), cwd="/",
                                     stdin=subprocess.DEVNULL, stderr=output, start_new_session=True)
