@@ -152,8 +152,9 @@ LOCK_ENTRY = re.compile(
 
 
 def check_lock(path: Path, text: str) -> Iterator[Breach]:
-    """A lock names exact versions with the digests of their files and nothing else: no index, no links, no options."""
-    if path.suffix != ".lock":
+    """A lock of Python names exact versions with the digests of their files and nothing else: no index, no links, no
+    options."""
+    if path.suffix != ".lock" or path.name == "Cargo.lock":
         return
     at = 0
     while at < len(text):

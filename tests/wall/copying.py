@@ -42,7 +42,7 @@ class Program(NamedTuple):
 
 
 class Target:
-    """What the program has written so far."""
+    """Records that the program has written so far."""
 
     def __init__(self, bootstrap: str) -> None:
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "judge", "log_level": 2,

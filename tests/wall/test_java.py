@@ -96,7 +96,7 @@ def test_debezium_captures_changes_of_postgresql(kraft_cluster: LocalCluster, tm
         with connect(kraft_cluster, tmp_path, HERE / "debezium") as worker:
             until(lambda: worker.runs("orders", 1), "the connector runs again")
             expected = dict(client.execute("SELECT id, amount FROM orders").fetchall())
-            until(lambda: _last(kraft_cluster) == expected, "the topic tells of the whole table")
+            until(lambda: _last(kraft_cluster) == expected, "the topic has the whole table")
 
 
 def _last(cluster: LocalCluster) -> dict[int, int]:

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.long, pytest.mark.kraft_cluster(brokers=3, controllers
 
 HERE: Final = Path(__file__).parent / "python"
 SPARK_JARS: Final = Path(__file__).parents[2] / "bench" / "spark"
-"""Where the `pom.xml` of Spark's own connector is."""
+"""Directory of the `pom.xml` of Spark's own connector."""
 BUILT: Final = Path(__file__).parents[2] / "build" / "wall"
 INSTALL_SECONDS: Final = 600
 
