@@ -16,6 +16,7 @@ given up and logged. The replica stays where it is.
 import asyncio
 import errno
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -80,11 +81,18 @@ class _Copy:
         # Closing it makes it durable; a crash before that costs only the copying.
         self.config = config.replace(durability="page-cache", high_watermark="manual")
         self.start = self.end = self.size_bytes = 0
+        self.is_given_up = False
+        """Set by the loop, which then renames the directory, also while the thread opens the log."""
         self._log: Log | None = None
 
     def open(self) -> None:
         self._log = Log(self.path, self.config, log_dir_locked=True)
-        self._check_quota()
+        if self.is_given_up and self._log.log_end_offset == 0 and topic_id_in(self.path) is None:
+            # The log made a directory of its own, in the place of the one that was renamed before.
+            self.close()
+            shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            self._check_quota()
 
     def close(self) -> None:
         if self._log is not None:
@@ -269,6 +277,7 @@ class ReplicaMoves:
         if move is None:
             return
         assert move.task is not None
+        move.copy.is_given_up = True
         self._ended.add(move.task)
         move.task.add_done_callback(self._ended.discard)
         move.task.cancel()

@@ -14,6 +14,7 @@ import pytest
 from kraft.client import Cluster
 from kraft.client.log_dirs import move_replicas
 from kraft.client.topics import create_topic
+from kraft.log import Log
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
@@ -166,3 +167,31 @@ def test_much_that_comes_in_the_end_is_left_to_the_thread(tmp_path: Path, monkey
     monkeypatch.setattr(moves._Copy, "finish", noted)
     assert moved(tmp_path, itertools.chain(itertools.repeat(10, 30), itertools.repeat(3))) > len(VALUES) + 300
     assert len(appended) == 1 and 0 < appended[0] <= 4_000
+
+
+def test_a_move_that_is_given_up_while_its_copy_opens_leaves_no_directory(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread opens the copy after the loop has renamed its directory."""
+    begun, renamed = threading.Event(), threading.Event()
+    opened = Log
+
+    def open_late(path: Path, *arguments: Any, **options: Any) -> Any:
+        begun.set()
+        assert renamed.wait(SECONDS)
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(moves, "Log", open_late)
+
+    def work(cluster: Cluster, _node: ServerNode) -> None:
+        create_topic(cluster, "t", 1)
+        produce(cluster, "t", *VALUES)
+        assert move(cluster, tmp_path / "second") == ErrorCode.NONE
+        assert begun.wait(SECONDS)
+        assert move(cluster, tmp_path / "first") == ErrorCode.NONE
+        renamed.set()
+        assert move(cluster, tmp_path / "second") == ErrorCode.NONE
+        wait_until(lambda: replicas(cluster) == {"first": (0, []), "second": (0, [False])}, "it has moved", SECONDS)
+        assert [path.name for path in (tmp_path / "second").iterdir() if path.name.endswith("-future")] == []
+        assert fetch(cluster, "t") == VALUES
+
+    with_node(two_directories(tmp_path), work)
