@@ -16,7 +16,6 @@ given up and logged. The replica stays where it is.
 import asyncio
 import errno
 import logging
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,6 +30,7 @@ from kraft.metadata.image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.replicas.dir_reports import DirReports
 from kraft.runtime.storage.log_manager import Future, LogManager
+from kraft.runtime.storage.removals import remove_empty_copy
 from kraft_native.base.errors import InvalidArgumentError, KraftError, LogReadOnlyError, OperationError, StorageError
 from kraft_native.file.buffer import Slice
 from kraft_native.partition.partition import Partition
@@ -87,10 +87,9 @@ class _Copy:
 
     def open(self) -> None:
         self._log = Log(self.path, self.config, log_dir_locked=True)
-        if self.is_given_up and self._log.log_end_offset == 0 and topic_id_in(self.path) is None:
-            # The log made a directory of its own, in the place of the one that was renamed before.
+        if self.is_given_up and self._log.log_end_offset == 0:
             self.close()
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_empty_copy(self.path)
         else:
             self._check_quota()
 

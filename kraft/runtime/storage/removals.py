@@ -4,10 +4,11 @@ Only a record of the metadata log deletes data. It deletes the topic or takes th
 id that the directory holds; `record` notes it. Any other directory that belongs to no replica is renamed to `-stray`:
 it is neither served nor deleted.
 
-Two kinds of directories are copies and hold no data of their own:
+Three kinds of directories are copies and hold no data of their own:
 
 - A future replica while the replica that it copies is open.
 - The replica that a complete future replica replaced.
+- The empty directory that the log of a future replica makes when it opens after the move was given up.
 """
 
 import heapq
@@ -134,6 +135,13 @@ def discard(stray: Path) -> None:
     file_io.rename(stray, doomed)
     file_io.sync_directory(doomed.parent)
     shutil.rmtree(doomed)
+
+
+def remove_empty_copy(path: Path) -> None:
+    """Remove the directory that the log of a copy has made, empty, after the copy's own one was renamed. That one has a
+    topic id, and stays if it could not be renamed. Any thread."""
+    if topic_id_in(path) is None:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def remove_paths(paths: Iterable[Path]) -> list[OSError]:
