@@ -69,13 +69,13 @@ def check_copy(cluster: LocalCluster, program: Program, directory: Path) -> None
         made.result(SECONDS)
     target = Target(cluster.bootstrap)
     try:
-        _send(cluster, range(RECORDS // 2))
+        send(cluster.bootstrap, SOURCE, range(RECORDS // 2))
         with _running(cluster, program, directory):
             wait_until(lambda: target.poll() >= RECORDS // 4, "a quarter is copied", SECONDS)
             cluster.brokers[1].kill_and_start()
-            _send(cluster, range(RECORDS // 2, RECORDS * 3 // 4))
+            send(cluster.bootstrap, SOURCE, range(RECORDS // 2, RECORDS * 3 // 4))
             wait_until(lambda: target.poll() >= RECORDS // 2, "half is copied", SECONDS)
-        _send(cluster, range(RECORDS * 3 // 4, RECORDS))
+        send(cluster.bootstrap, SOURCE, range(RECORDS * 3 // 4, RECORDS))
         with _running(cluster, program, directory):
             wait_until(lambda: target.poll() >= RECORDS, "everything is copied", SECONDS)
             if program.commits:
@@ -88,10 +88,11 @@ def check_copy(cluster: LocalCluster, program: Program, directory: Path) -> None
         target.close()
 
 
-def _send(cluster: LocalCluster, numbers: range) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 2})
+def send(bootstrap: str, topic: str, numbers: range) -> None:
+    """Send these numbers as text, with keys, and wait for the acknowledgements."""
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 2})
     for number in numbers:
-        producer.produce(SOURCE, b"%d" % number, b"%d" % (number % 97))
+        producer.produce(topic, b"%d" % number, b"%d" % (number % 97))
     assert producer.flush(SECONDS) == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psycopg
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.local.cluster import LocalCluster
@@ -20,7 +20,7 @@ from tests.examples.postgres import missing as postgres_missing
 from tests.integration.admin import metadata, wait_until
 from tests.peer.kafka import KafkaNode, kafka_node, require_kafka
 from tests.ports import free_ports
-from tests.wall.copying import SECONDS, Program, check_copy
+from tests.wall.copying import SECONDS, Program, check_copy, send
 
 pytestmark = [pytest.mark.long, pytest.mark.kraft_cluster(brokers=3, controllers=0)]
 
@@ -141,13 +141,6 @@ def mirroring(cluster: LocalCluster, kafka: KafkaNode, directory: Path) -> Itera
             raise AssertionError(f"{error}\n{log.read_text(errors='replace')[-3_000:]}") from error
         finally:
             process.kill()
-
-
-def send(bootstrap: str, topic: str, numbers: range) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 2})
-    for number in numbers:
-        producer.produce(topic, b"%d" % number, b"%d" % (number % 13))
-    assert producer.flush(SECONDS) == 0
 
 
 def commit(bootstrap: str, topic: str, offset: int) -> None:
