@@ -125,7 +125,8 @@ def test_records_behind_them_and_a_restart(served: Served) -> None:
 
 
 def test_a_format_that_is_not_known_is_not_served_and_not_touched(served: Served) -> None:
-    directory = served.node.directory / f"{TOPIC}-{len(KINDS)}"
-    assert (directory / SEGMENT).read_bytes() == YOUNGER
-    assert f"{TOPIC}-{len(KINDS)}" in served.node.log()
-    assert "a format younger than this version knows; the log was not changed" in served.node.log()
+    name = f"{TOPIC}-{len(KINDS)}"
+    reason = "a format younger than this version knows; the log was not changed"
+    # A node accepts connections before it has opened every replica.
+    wait_until(lambda: name in (log := served.node.log()) and reason in log, "the node reports the partition")
+    assert (served.node.directory / name / SEGMENT).read_bytes() == YOUNGER
