@@ -1,22 +1,29 @@
 """`kraft bench`: loads any cluster that speaks Kafka's protocol and measures it."""
 
 import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
 from kraft.cli.bench_limits import check, search
-from kraft.cli.bench_options import prepare, waiting, workload_of, workload_options
+from kraft.cli.bench_options import load_options, prepare, waiting, workload_of, workload_options
 from kraft.cli.client_config import CLIENT_CONFIG
 from kraft.cli.command import kraft
 from kraft.cli.number_types import IntRange
 from kraft.cli.options import BOOTSTRAP, print_json
 from kraft.client import Cluster
+from kraft.client.security import PLAINTEXT
 from kraft.load.compare import RATIO_NOTE, Ratio, compare
 from kraft.load.measure import Measurement, cpu_seconds, measure
 from kraft.load.report import html_report
+from kraft.load.workload import KINDS
 
 # Permitted shortfall of a run below its wanted rate, and the time that a run loses at its end at any rate.
 RATE_TOLERANCE: Final = 0.05
@@ -59,10 +66,62 @@ _single("fetch", "Read partitions from their start, repeatedly.")
 _single("end-to-end", "Produce and read at the same time: the time from when a batch was due to its arrival.")
 
 
+@bench.command("commit")
+@BOOTSTRAP
+@click.option("--pid", "pids", type=IntRange(1), multiple=True,
+              help="Process of a controller on this machine: its CPU time. Again for each of them.")
+@click.option("--local", type=IntRange(1, 9), metavar="CONTROLLERS",
+              help="Start a quorum of so many controllers on this machine, and measure that.")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False, exists=True),
+              help="Directory on the disk of the local quorum [default: the system's for temporary files].")
+@load_options
+@click.pass_context
+def commit_command(context: click.Context, /, bootstrap: str, pids: tuple[int, ...], local: int | None,
+                   data: Path | None, **options: Any) -> None:
+    """Commits of the metadata quorum: one record per request, answered when a majority has it.
+
+    A request changes a quota of a client id that no client has. The quotas are removed at the end. --bootstrap may name
+    controllers, whose leader is then loaded directly, or brokers, which forward each request to it.
+    """
+    workload = workload_of("commit", options)
+    given = [name for name in ("bootstrap", "pids")
+             if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if local is None and data is not None:
+        raise click.UsageError("--data needs --local.")
+    if local is not None and given:
+        raise click.UsageError(f"--local starts its own quorum: it goes without --{given[0].removesuffix('s')}.")
+    cpu_seconds(pids)
+    with _quorum(bootstrap, pids, local, data) as (name, cluster, processes):
+        prepare(workload, cluster, options)
+        with waiting(f"commit for {options['warmup'] + options['seconds']:g} s"):
+            run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=processes)
+    _write(options, "kraft bench commit", [(name, run)], [])
+    if not options["as_json"]:
+        _print_run(name, run)
+    _end([(name, run)])
+
+
+@contextmanager
+def _quorum(bootstrap: str, pids: tuple[int, ...], local: int | None,
+            data: Path | None) -> Iterator[tuple[str, Cluster, tuple[int, ...]]]:
+    """Yield the name, a client and the processes of the quorum, which is started when it is a local one."""
+    if local is None:
+        with Cluster(bootstrap) as cluster:
+            yield bootstrap, cluster, pids
+        return
+    from kraft.local.cluster import LocalCluster
+
+    with (tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=data) as directory,
+          LocalCluster(Path(directory).absolute(), brokers=0, controllers=local) as nodes):
+        nodes.start()
+        with Cluster(nodes.controller_bootstrap, security=PLAINTEXT) as cluster:
+            yield f"{local} local controller(s)", cluster, tuple(each.pid for each in nodes.running if each.pid)
+
+
 @bench.command("compare")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.argument("kind", type=click.Choice(["ping", "produce", "fetch", "end-to-end"]))
+@click.argument("kind", type=click.Choice(KINDS))
 @click.option("--pid-a", "pids_a", type=IntRange(1), multiple=True, help="Process of A on this machine.")
 @click.option("--pid-b", "pids_b", type=IntRange(1), multiple=True, help="Process of B on this machine.")
 @click.option("--pairs", default=5, show_default=True, type=IntRange(1), help="Number of pairs of runs.")
@@ -136,7 +195,7 @@ def _write(options: dict[str, Any], title: str, runs: list[tuple[str, Measuremen
 def _print_run(name: str, run: Measurement) -> None:
     table = Table(show_header=False, title=f"{run.workload['kind']} on {name}", title_justify="left")
     table.add_row("requests", f"{run.requests_per_second:,.0f}/s ({run.requests:,} in {run.seconds:.1f} s)")
-    if run.workload["kind"] != "ping":
+    if run.workload["kind"] not in ("ping", "commit"):
         table.add_row("records", f"{run.records_per_second:,.0f}/s")
     table.add_row("bytes", f"{run.megabytes_per_second:,.1f} MB/s")
     for label, latency in (("latency", run.latency_us), ("end to end", run.end_to_end_us or {})):

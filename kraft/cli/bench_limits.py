@@ -19,6 +19,7 @@ from kraft.load.checks import LOADS, verdicts
 from kraft.load.measure import Measurement, measure
 from kraft.load.report import html_report
 from kraft.load.search import Limit, RateSearch
+from kraft.load.workload import KINDS
 
 SEARCH_IN_FLIGHT: Final = 64
 PERCENTILES: Final = ("50", "90", "99", "99.9")
@@ -55,7 +56,7 @@ def check(bootstrap: str, name: str, topic: str, partitions: int | None, seconds
 
 @click.command("search")
 @BOOTSTRAP
-@click.argument("kind", type=click.Choice(["ping", "produce", "fetch", "end-to-end"]))
+@click.argument("kind", type=click.Choice(KINDS))
 @click.option("--limit-ms", type=NUMBER, required=True, help="Highest latency, from the time when a request was due.")
 @click.option("--percentile", type=click.Choice(PERCENTILES), default="99", show_default=True,
               help="Percentile of the latency.")

@@ -31,13 +31,15 @@ class Acks(click.ParamType[int]):
             self.fail(f"{value!r} is not all, 1 or 0.", param, ctx)
 
 
-WORKLOAD_OPTIONS: Final = (
+LOAD_OPTIONS: Final = (
     click.option("--connections", type=WHOLE, default=1, show_default=True,
                  help="Connections, each to a partition's leader."),
     click.option("--in-flight", type=WHOLE, default=1, show_default=True,
                  help="Requests in progress on each connection."),
     click.option("--rate", type=NUMBER, default=0.0, show_default=True,
                  help="Requests per second over all connections; 0 sends as fast as replies come."),
+)
+RECORD_OPTIONS: Final = (
     click.option("--record-bytes", type=WHOLE, default=100, show_default=True, help="Size of a record's value."),
     click.option("--batch-bytes", type=WHOLE, default=0, show_default=True,
                  help="About the size of a batch; 0 is one record."),
@@ -51,6 +53,8 @@ WORKLOAD_OPTIONS: Final = (
                  help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
                       "the existing records."),
     click.option("--seed", type=WHOLE, default=1, show_default=True, help="Of the records' values."),
+)
+RUN_OPTIONS: Final = (
     click.option("--seconds", type=Seconds(), default=10.0, show_default=True,
                  help="Measured time."),
     click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
@@ -66,20 +70,29 @@ WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "b
 
 
 def workload_options(command: Command) -> Command:
-    """Add the options that every load has, in this order in the help."""
-    for option in reversed(WORKLOAD_OPTIONS):
+    """Add the options that loads of records have, in this order in the help."""
+    return _with(command, *LOAD_OPTIONS, *RECORD_OPTIONS, *RUN_OPTIONS)
+
+
+def load_options(command: Command) -> Command:
+    """Add the options that every load has."""
+    return _with(command, *LOAD_OPTIONS, *RUN_OPTIONS)
+
+
+def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 
 
 def workload_of(kind: str, options: dict[str, Any]) -> Workload:
     """Return the workload of the options. Raises `InvalidWorkloadError`."""
-    return Workload(kind, **{name: options[name] for name in WORKLOAD_FIELDS})
+    return Workload(kind, **{name: options[name] for name in WORKLOAD_FIELDS if name in options})
 
 
 def prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> None:
     """Check access, and create and fill the topic as far as the workload needs it."""
-    if workload.kind == "ping":
+    if workload.kind in ("ping", "commit"):
         cluster.check_access()
         return
     if workload.kind == "fetch" and not options["fill_bytes"]:

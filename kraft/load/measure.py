@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +14,8 @@ from typing import Any, Final
 from kraft._version import __version__
 from kraft.client import Cluster, Connection, RefusedError
 from kraft.client.partitions import EARLIEST, LATEST, offset_of
+from kraft.client.quorum import QuorumClient
+from kraft.client.refusals import check
 from kraft.load import workload as parts
 from kraft.load.errors import InvalidWorkloadError
 from kraft.load.percentiles import curve_of, figures_of, histogram_of
@@ -20,6 +23,7 @@ from kraft.load.relay import for_core
 from kraft.load.workload import Workload
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft_native.bench.load_generator import Load, LoadResult, LoadSpec
 
 FILL_BATCH_BYTES: Final = 1 << 20
@@ -114,11 +118,20 @@ def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
 def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadSpec], list[Connection]]]:
     """Yield the specs of a workload with their connections, which are closed at the end."""
     opened: list[tuple[Connection, int]] = []
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(_close, opened)
         if workload.kind == "ping":
             first = cluster.any()
             opened += [(cluster.connect(first.host, first.port), 0) for _ in range(workload.connections)]
             specs = [parts.ping_spec(workload, connection) for connection, _ in opened]
+        elif workload.kind == "commit":
+            names = commit_names(workload.connections)
+            stack.callback(_forget_commits, cluster, names)
+            specs, quorum = [], QuorumClient(cluster)
+            quorum.describe()                       # waits until there is a leader
+            for name in names:
+                opened.append((quorum.leader(), 0))
+                specs.append(parts.commit_spec(workload, opened[-1][0], name))
         elif workload.kind == "produce":
             opened += parts.partitions_of(workload, cluster)
             specs = [parts.produce_spec(workload, connection, partition) for connection, partition in opened]
@@ -137,8 +150,20 @@ def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadS
                                        offset_of(connection, workload.topic, partition, LATEST), wrap=False,
                                        stamped=True) for connection, partition in readers]
         yield specs, [connection for connection, _ in opened]
-    finally:
-        _close(opened)
+
+
+def commit_names(count: int) -> list[str]:
+    """Return client ids that no client has: each commit changes a limit of one of them."""
+    mark = random.SystemRandom().randrange(1 << 32)
+    return [f"kraft-bench-{mark:08x}-{number}" for number in range(count)]
+
+
+def _forget_commits(cluster: Cluster, names: Sequence[str]) -> None:
+    """Remove what the commits left in the metadata."""
+    with QuorumClient(cluster).leader() as connection:
+        answer = connection.send(parts.forget_request(names), AlterClientQuotasResponse)
+    for entry in answer.entries:
+        check("removing the limits of kraft bench", entry.error_code, entry.error_message)
 
 
 def _close(opened: list[tuple[Connection, int]]) -> None:
@@ -156,7 +181,7 @@ def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: floa
     else:
         moved = result.bytes_sent if workload.kind != "ping" else result.bytes_sent + result.bytes_received
         moved = moved * served // count
-        records = float(served * workload.records_per_batch if workload.kind == "produce" else result.records)
+        records = float({"produce": result.accepted_records, "commit": served}.get(workload.kind, result.records))
     histogram, end_to_end = histogram_of(result.latency), histogram_of(result.end_to_end)
     return Measurement(
         workload=asdict(workload), server=cluster.any().address, seconds=seconds, requests=result.requests,

@@ -5,7 +5,8 @@ changed, and the first byte that differs is the field's. So the native core need
 """
 
 import random
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,9 @@ from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import encode_response_header
 from kraft.protocol.message import Message
+from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kraft.protocol.messages.alter_client_quotas_response import EntryData as AnswerEntry
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -25,12 +29,16 @@ from kraft_native.batch.batch import HEADER_BYTES
 from kraft_native.batch.records import BatchBuilder
 from kraft_native.bench.load_generator import LoadSpec
 
-KINDS: Final = ("ping", "produce", "fetch", "end-to-end")
+KINDS: Final = ("ping", "produce", "fetch", "end-to-end", "commit")
 FETCH_VERSION_MAX: Final = 11        # the last whose records have a plain length and whose topics have names
 PING_VERSION_MAX: Final = 3
+COMMIT_VERSION_MAX: Final = 1
+COMMIT_LIMIT: Final = "controller_mutation_rate"
 PRODUCE_TIMEOUT_MS: Final = 30_000
 STAMP_BYTES: Final = 8
 RECORD_OVERHEAD_BYTES: Final = 12
+# Limits of which only the lower half of the mantissa differs: the generator writes a number there.
+_LOWEST_LIMIT, _HIGHEST_LIMIT = struct.unpack(">2d", bytes.fromhex("409000000000000040900000ffffffff"))
 _STAMP_MARK: Final = bytes(range(0xA0, 0xA8))
 
 
@@ -68,7 +76,7 @@ class Workload:
             raise InvalidWorkloadError(f"kind: {self.kind!r} is not one of {', '.join(KINDS)}")
         if self.acks not in (0, 1, -1):
             raise InvalidWorkloadError(f"acks: {self.acks} is not 0, 1 or -1")
-        if self.acks == 0 and self.rate == 0 and self.kind != "ping":
+        if self.acks == 0 and self.rate == 0 and self.kind not in ("ping", "commit"):
             raise InvalidWorkloadError("acks: 0 has no replies, so it needs a rate")
         if self.kind == "fetch" and self.in_flight != 1:
             raise InvalidWorkloadError(f"in_flight: {self.in_flight}, but a Fetch reads on from its last reply: only 1")
@@ -110,6 +118,30 @@ def ping_spec(workload: Workload, connection: Connection) -> LoadSpec:
                     workload.interval_ns, error_position=4)
 
 
+def commit_spec(workload: Workload, connection: Connection, client_id: str) -> LoadSpec:
+    """Spec of AlterClientQuotas, each with another limit of one client id: one record in the metadata log."""
+    version = connection.version(AlterClientQuotasRequest.API_KEY, COMMIT_VERSION_MAX)
+    frames = [connection.frame(_limit_request(client_id, limit), version) for limit in (_LOWEST_LIMIT, _HIGHEST_LIMIT)]
+
+    def answer(code: int) -> AlterClientQuotasResponse:
+        return AlterClientQuotasResponse(entries=[AnswerEntry(error_code=code)])
+
+    return LoadSpec(connection.socket.fileno(), frames[0], workload.in_flight, workload.interval_ns,
+                    error_position=_code_position(answer, version), counter_position=_first_difference(*frames) - 4)
+
+
+def forget_request(client_ids: Sequence[str]) -> AlterClientQuotasRequest:
+    """Request that removes the limits of `commit_spec`."""
+    return AlterClientQuotasRequest(entries=[entry for client_id in client_ids
+                                             for entry in _limit_request(client_id, None).entries])
+
+
+def _limit_request(client_id: str, limit: float | None) -> AlterClientQuotasRequest:
+    return AlterClientQuotasRequest(entries=[EntryData(
+        entity=[EntityData(entity_type="client-id", entity_name=client_id)],
+        ops=[OpData(key=COMMIT_LIMIT, value=limit or 0.0, remove=limit is None)])])
+
+
 def produce_spec(workload: Workload, connection: Connection, partition: int, *, stamped: bool = False) -> LoadSpec:
     """Spec that sends one batch to one partition repeatedly."""
     batch = workload.batch()
@@ -122,10 +154,10 @@ def produce_spec(workload: Workload, connection: Connection, partition: int, *, 
         return ProduceResponse(responses=[TopicProduceResponse(name=workload.topic, partition_responses=[part])])
 
     spec = LoadSpec(connection.socket.fileno(), frame, workload.in_flight, workload.interval_ns,
-                    no_reply=workload.acks == 0, error_position=_code_position(answer, version))
+                    no_reply=workload.acks == 0, error_position=_code_position(answer, version),
+                    batch_bytes=len(batch), records=workload.records_per_batch)
     if stamped:
-        spec = spec._replace(batch_position=frame.index(batch) - 4, batch_bytes=len(batch),
-                             stamp_position=batch.index(_STAMP_MARK))
+        spec = spec._replace(batch_position=frame.index(batch) - 4, stamp_position=batch.index(_STAMP_MARK))
     return spec
 
 
@@ -142,12 +174,11 @@ def fetch_spec(workload: Workload, connection: Connection, partition: int, first
     frames = [connection.frame(fetch_request(workload.topic, partition, offset, limits,
                                              committed=workload.committed), version)
               for offset in (0, -1)]
-    batch = workload.batch()
     return LoadSpec(
         connection.socket.fileno(), frames[0], error_position=_code_position(answer, version),
         fetch_offset_position=_first_difference(*frames) - 4,
         records_position=len(_reply(answer(0), version)) - 4, first_offset=first_offset, wrap=wrap,
-        stamp_position=batch.index(_STAMP_MARK) if stamped else -1, reads_stamps=stamped)
+        reads_stamps=stamped)
 
 
 def partitions_of(workload: Workload, cluster: Cluster) -> list[tuple[Connection, int]]:

@@ -10,14 +10,21 @@ cdef extern from "bench/load_generator.h" nogil:
         int64_t error
         int64_t fetch_offset
         int64_t records
+        int64_t counter
+    ctypedef struct kf_load_frame:
+        uint8_t* bytes
+        size_t size
         int64_t batch
         int64_t batch_bytes
         int64_t stamp
+        int64_t records
     ctypedef struct kf_load_connection:
         int fd
         const kf_load_shape* shape
-        uint8_t* frame
-        size_t frame_bytes
+        kf_load_frame* frames
+        int frame_count
+        int next_frame
+        uint32_t counter
         bint no_reply
         bint reads_stamps
         int in_flight
@@ -28,6 +35,8 @@ cdef extern from "bench/load_generator.h" nogil:
     ctypedef struct kf_load_result:
         int64_t requests
         int64_t errors
+        int64_t accepted_records
+        int64_t accepted_bytes
         int64_t records_bytes
         int64_t records
         int64_t bytes_sent
@@ -51,6 +60,8 @@ cdef class Load:
     cdef int count
     cdef int stopping
     cdef bint running
-    cdef list frames               # bytearrays that `connections` point into
+    cdef kf_load_result result     # of the current run
+    cdef list buffers              # bytearrays that the frames point into
 
     cdef int take(self, int index, object spec) except -1
+    cdef object found(self)

@@ -14,8 +14,11 @@ from kraft._version import __version__
 from kraft.cli.bench import shortfall_of
 from kraft.cli.command import run
 from kraft.client import Cluster
+from kraft.client.quorum import QuorumClient
 from kraft.client.topics import create_topic
 from kraft.pipeline.report import read_inputs
+from kraft.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from tests.cli.nodes import Started, Tool
 
 SHORT = ("--seconds", 0.3, "--warmup", 0, "--connections", 2)
@@ -57,6 +60,36 @@ def test_each_load_is_measured(kind: str, node: Started, tool: Tool) -> None:
     assert measured["cpu_us_per_request"] >= 0
     assert (measured["records_per_second"] > 0) == (kind != "ping")
     assert bool(measured["end_to_end_us"]) == (kind == "end-to-end")
+
+
+def test_commits_are_records_of_the_metadata_log(node: Started, tool: Tool) -> None:
+    """Each request commits a record, and nothing of them stays in the metadata."""
+    with Cluster(node.bootstrap) as cluster:
+        before = QuorumClient(cluster).describe().high_watermark
+        [found] = tool.json("bench", "commit", "--connections", 2, "--in-flight", 4, "--seconds", 0.2, "--warmup", 0)
+        committed = QuorumClient(cluster).describe().high_watermark - before
+        left = cluster.send(DescribeClientQuotasRequest(components=[], strict=False), DescribeClientQuotasResponse)
+    [run_] = found["runs"]
+    assert (run_["workload"]["kind"], run_["errors"]) == ("commit", 0)
+    assert 0 < run_["requests"] <= committed - 2
+    assert run_["records_per_second"] == pytest.approx(run_["requests_per_second"])
+    assert run_["latency_us"]["max"] > 0
+    assert [entity.entity_name for entry in left.entries or () for entity in entry.entity
+            if str(entity.entity_name).startswith("kraft-bench")] == []
+
+
+def test_commits_of_a_local_quorum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load = ["--seconds", "0.2", "--warmup", "0", "--rate", "20", "--in-flight", "8"]
+    assert run(["bench", "commit", "--local", "1", "--data", str(tmp_path), *load]) == 0
+    out, complaints = capsys.readouterr()
+    assert complaints == ""
+    assert "commit on 1 local controller(s)" in out and "server CPU" in out
+    assert list(tmp_path.iterdir()) == []
+    for wrong, says in ((["--data", str(tmp_path)], "--data needs --local"),
+                        (["--local", "1", "--bootstrap", "localhost:1"], "goes without --bootstrap"),
+                        (["--local", "1", "--pid", "1"], "goes without --pid")):
+        assert run(["bench", "commit", *wrong]) == 2
+        assert says in capsys.readouterr().err
 
 
 def test_requests_that_are_refused_count_for_nothing(node: Started, capsys: pytest.CaptureFixture[str]) -> None:

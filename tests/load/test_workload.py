@@ -14,6 +14,9 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import encode_request_header, encode_response_header
+from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kraft.protocol.messages.alter_client_quotas_response import EntryData as AnswerEntry
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -116,6 +119,24 @@ def test_a_stamp_lies_inside_the_first_value():
     assert batch[spec.stamp_position:].startswith(first.value)
     body = spec.frame[4 + len(encode_request_header(API_BY_KEY[ApiKey.PRODUCE], 9, 0, "test")):]
     assert ProduceRequest.decode(body, 9).acks == 1
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_commit_changes_a_limit_each_time(version):
+    """The number that the generator writes is the lower half of the limit, so that no two limits are equal."""
+    spec = parts.commit_spec(Workload("commit"), FakeConnection(version), "nobody")
+    limits = []
+    for number in (0, 1, 2**32 - 1):
+        frame = bytearray(spec.frame)
+        struct.pack_into(">I", frame, 4 + spec.counter_position, number)
+        body = bytes(frame[4 + len(encode_request_header(API_BY_KEY[ApiKey.ALTER_CLIENT_QUOTAS], version, 0, "test")):])
+        [entry] = AlterClientQuotasRequest.decode(body, version).entries
+        assert [(each.entity_type, each.entity_name) for each in entry.entity] == [("client-id", "nobody")]
+        limits.append(entry.ops[0].value)
+    assert 1024 == limits[0] < limits[1] < limits[2] < 1025
+    answer = AlterClientQuotasResponse(entries=[AnswerEntry(error_code=ErrorCode.INVALID_REQUEST)])
+    reply = encode_response_header(API_BY_KEY[ApiKey.ALTER_CLIENT_QUOTAS], version, 0) + answer.encode(version)
+    assert struct.unpack_from(">h", reply, spec.error_position) == (ErrorCode.INVALID_REQUEST,)
 
 
 def test_an_open_loop_spreads_its_rate_over_connections():

@@ -80,6 +80,7 @@ STEPS = (
     Step("pipeline ingest", "ROWS --topic TOPIC --job JOB --threads 1"),
     Step("pipeline export", "TABLE --topic TOPIC --threads 1", text="3 rows"),
     *(Step(f"bench {kind}", BENCH, text='"errors": 0') for kind in ("ping", "produce", "fetch", "end-to-end")),
+    Step("bench commit", "--seconds 0.1 --warmup 0 --json", text='"errors": 0'),
     Step("bench check", "--seconds 1 --topic bench-TOPIC --json", PASS_OR_FAIL, '"small"'),
     Step("bench search", f"ping {BENCH} --limit-ms 500 --precision 1", text='"rate"'),
     Step("bench compare", f"SERVER SERVER ping {BENCH} --pairs 1", text='"errors": 0'),

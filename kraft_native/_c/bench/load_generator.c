@@ -2,8 +2,8 @@
 #include "bench/load_generator.h"
 
 #include "base/batch_layout.h"
+#include "bench/stamp.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +26,15 @@ enum {
 };
 
 typedef struct connection_state {
-    uint8_t *out;           /* gathered frames, or the one large frame in place */
+    uint8_t *out;           /* gathered frames */
+    const uint8_t *in_place; /* or the one large frame that is being sent */
     size_t out_begin, out_end, out_capacity;
-    bool out_in_place;
+    bool large;             /* frames go from their own memory */
     uint8_t *in;
     size_t in_end, in_capacity;
     int64_t *due;           /* ring: when each request in progress was due */
     int64_t sent, answered; /* requests; `sent` counts those put out, even if not yet on the wire */
+    int64_t first_frame;    /* place in the pool of request 0 */
     int64_t next_due;
     int64_t next_offset;
     bool wants_write;
@@ -60,54 +62,41 @@ static int64_t now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void store_be32(uint8_t *to, uint32_t value) {
-    value = htobe32(value);
-    memcpy(to, &value, sizeof value);
-}
-
-static void store_be64(uint8_t *to, uint64_t value) {
-    value = htobe64(value);
-    memcpy(to, &value, sizeof value);
-}
-
-static uint32_t load_be32(const uint8_t *from) {
-    uint32_t value;
-    memcpy(&value, from, sizeof value);
-    return be32toh(value);
-}
-
-static uint64_t load_be64(const uint8_t *from) {
-    uint64_t value;
-    memcpy(&value, from, sizeof value);
-    return be64toh(value);
-}
-
 static void watch(load_run *run, kf_load_connection *connection, int operation, bool write) {
     struct epoll_event event = {.events = EPOLLIN | (write ? EPOLLOUT : 0), .data.ptr = connection};
     ((connection_state *)connection->state)->wants_write = write;
     epoll_ctl(run->epoll, operation, connection->fd, &event);
 }
 
-/* Puts correlation id, offset and stamp of the next request into the connection's frame. */
-static void prepare(load_run *run, kf_load_connection *connection, int64_t due) {
+static kf_load_frame *frame_of(const kf_load_connection *connection, int64_t request) {
+    const connection_state *state = connection->state;
+    return &connection->frames[(state->first_frame + request) % connection->frame_count];
+}
+
+/* Puts correlation id, counter, offset and stamp of the next request into its frame. */
+static void prepare(load_run *run, kf_load_connection *connection, kf_load_frame *frame, int64_t due) {
     connection_state *state = connection->state;
     const kf_load_shape *shape = connection->shape;
-    uint8_t *body = connection->frame + LENGTH_BYTES;
+    uint8_t *body = frame->bytes + LENGTH_BYTES;
     store_be32(body + CORRELATION_IN_REQUEST, (uint32_t)state->sent);
     if (shape->fetch_offset >= 0) {
         store_be64(body + shape->fetch_offset, (uint64_t)state->next_offset);
     }
-    if (shape->stamp >= 0 && shape->batch >= 0) {
-        uint8_t *batch = body + shape->batch;
-        store_be64(batch + shape->stamp, (uint64_t)due);
-        size_t checked = (size_t)shape->batch_bytes - BATCH_ATTRIBUTES;
+    if (shape->counter >= 0) {
+        store_be32(body + shape->counter, connection->counter);
+    }
+    connection->counter++;
+    if (frame->stamp >= 0 && frame->batch >= 0) {
+        uint8_t *batch = body + frame->batch;
+        store_be64(batch + frame->stamp, (uint64_t)due);
+        size_t checked = (size_t)frame->batch_bytes - BATCH_ATTRIBUTES;
         store_be32(batch + BATCH_CRC, run->crc(0, batch + BATCH_ATTRIBUTES, checked));
     }
 }
 
 static int flush_out(load_run *run, kf_load_connection *connection) {
     connection_state *state = connection->state;
-    const uint8_t *from = state->out_in_place ? connection->frame : state->out;
+    const uint8_t *from = state->in_place != NULL ? state->in_place : state->out;
     while (state->out_begin < state->out_end) {
         ssize_t count = send(connection->fd, from + state->out_begin, state->out_end - state->out_begin, MSG_NOSIGNAL);
         if (count < 0) {
@@ -126,7 +115,7 @@ static int flush_out(load_run *run, kf_load_connection *connection) {
         run->result->bytes_sent += count;
     }
     state->out_begin = state->out_end = 0;
-    state->out_in_place = false;
+    state->in_place = NULL;
     if (state->wants_write) {
         watch(run, connection, EPOLL_CTL_MOD, false);
     }
@@ -138,6 +127,13 @@ static bool may_send(const load_run *run, const kf_load_connection *connection, 
     return now < run->end && (run->sent_max == 0 || run->sent < run->sent_max) &&
            state->sent - state->answered < connection->in_flight &&
            (connection->interval_ns == 0 || state->next_due <= now);
+}
+
+/* Counts the content of a request that the server accepted. */
+static void count_accepted(load_run *run, const kf_load_connection *connection, int64_t request) {
+    const kf_load_frame *frame = frame_of(connection, request);
+    run->result->accepted_records += frame->records;
+    run->result->accepted_bytes += frame->batch_bytes;
 }
 
 static void count_request(load_run *run, int64_t now) {
@@ -154,9 +150,9 @@ static void count_request(load_run *run, int64_t now) {
 /* Sends due requests. Small frames are gathered; a large one goes from its own memory, one at a time. */
 static int pump(load_run *run, kf_load_connection *connection, int64_t now) {
     connection_state *state = connection->state;
-    bool large = connection->frame_bytes > COPY_BYTES_MAX;
     while (may_send(run, connection, now)) {
-        if (large ? state->out_end > 0 : state->out_end + connection->frame_bytes > state->out_capacity) {
+        kf_load_frame *frame = frame_of(connection, state->sent);
+        if (state->large ? state->out_end > 0 : state->out_end + frame->size > state->out_capacity) {
             int status = flush_out(run, connection);
             if (status < 0 || state->out_end > 0) {
                 return status;
@@ -164,19 +160,20 @@ static int pump(load_run *run, kf_load_connection *connection, int64_t now) {
             continue;
         }
         int64_t due = connection->interval_ns ? state->next_due : now;
-        prepare(run, connection, due);
+        prepare(run, connection, frame, due);
         state->next_due += connection->interval_ns;
         state->due[state->sent % connection->in_flight] = due;
         state->sent++;
         run->sent++;
-        if (large) {
-            state->out_in_place = true;
-            state->out_end = connection->frame_bytes;
+        if (state->large) {
+            state->in_place = frame->bytes;
+            state->out_end = frame->size;
         } else {
-            memcpy(state->out + state->out_end, connection->frame, connection->frame_bytes);
-            state->out_end += connection->frame_bytes;
+            memcpy(state->out + state->out_end, frame->bytes, frame->size);
+            state->out_end += frame->size;
         }
         if (connection->no_reply) {
+            count_accepted(run, connection, state->answered);
             state->answered++;
             count_request(run, now);
         }
@@ -221,8 +218,9 @@ static int take_records(load_run *run, kf_load_connection *connection, const uin
             break;  /* a batch that was cut at the reply's limit */
         }
         size_t batch_bytes = take_batch_header(run, connection->state, batch);
-        if (connection->reads_stamps && shape->stamp >= 0 && (size_t)shape->stamp + 8 <= batch_bytes) {
-            int64_t due = (int64_t)load_be64(batch + shape->stamp);
+        const uint8_t *stamp = connection->reads_stamps ? find_stamp(batch, batch_bytes) : NULL;
+        if (stamp != NULL) {
+            int64_t due = (int64_t)load_be64(stamp);
             if (due >= run->begin && due <= now) {
                 run->result->end_to_end[kf_load_bucket((uint64_t)(now - due))]++;
             }
@@ -269,6 +267,9 @@ static int take_reply(load_run *run, kf_load_connection *connection, const uint8
     int status = check_reply(run, connection, reply, size);
     if (status < 0) {
         return status;
+    }
+    if (status == 0) {
+        count_accepted(run, connection, ((connection_state *)connection->state)->answered);
     }
     count_reply(run, connection, now);
     return status == 0 && connection->shape->records >= 0 ? take_records(run, connection, reply, size, now) : 0;
@@ -457,15 +458,18 @@ static int start_connection(load_run *run, kf_load_connection *connection, int i
     if (state == NULL) {
         return -ENOMEM;
     }
-    bool large = connection->frame_bytes > COPY_BYTES_MAX;
-    state->out_capacity = large ? 0 : OUT_BYTES;
+    for (int i = 0; i < connection->frame_count; i++) {
+        state->large = state->large || connection->frames[i].size > COPY_BYTES_MAX;
+    }
+    state->first_frame = connection->next_frame;
+    state->out_capacity = state->large ? 0 : OUT_BYTES;
     state->in_capacity = IN_BYTES;
     state->scan_bytes = SCAN_BYTES;
     state->wake_bytes = 1;
-    state->out = large ? NULL : malloc(OUT_BYTES);
+    state->out = state->large ? NULL : malloc(OUT_BYTES);
     state->in = malloc(IN_BYTES);
     state->due = calloc((size_t)connection->in_flight, sizeof *state->due);
-    if ((!large && state->out == NULL) || state->in == NULL || state->due == NULL) {
+    if ((!state->large && state->out == NULL) || state->in == NULL || state->due == NULL) {
         return -ENOMEM;
     }
     state->next_offset = connection->first_offset;
@@ -480,6 +484,7 @@ static void end_connection(kf_load_connection *connection) {
     if (state != NULL) {
         state->in_reply = false;
         set_wake(connection);
+        connection->next_frame = (int)((state->first_frame + state->sent) % connection->frame_count);
         connection->first_offset = connection->wrap ? connection->first_offset : state->next_offset;
         free(state->out);
         free(state->in);

@@ -1,4 +1,5 @@
-/* A load generator: one thread, many connections, each with one request that is sent repeatedly.
+/* A load generator: one thread, many connections, each with a pool of requests that it sends one after the other,
+ * repeatedly.
  *
  * Closed loop: every connection keeps `in_flight` requests in progress. Open loop: every connection has a request due
  * every `interval_ns`. Latency counts from the moment a request was due, not from when it could be sent. So a server
@@ -8,7 +9,8 @@
  *
  * - of the error code in a reply,
  * - of the offset in a Fetch, and of the records in its reply,
- * - of the time in a batch at which it was due.
+ * - of the time in a batch at which it was due,
+ * - of a number that differs in each request.
  *
  * The caller knows which API that is.
  *
@@ -32,18 +34,28 @@ typedef struct kf_load_shape {
     int64_t error;          /* in the reply: int16 error code */
     int64_t fetch_offset;   /* in the request: int64 */
     int64_t records;        /* in the reply: int32 length of the records, then batches, to the reply's end */
-    int64_t batch;          /* in the request: a record batch that carries a stamp */
-    int64_t batch_bytes;
-    int64_t stamp;          /* in a batch: int64, nanoseconds of the monotonic clock at which it was due */
+    int64_t counter;        /* in the request: int32 that counts the connection's requests, over all of its runs */
 } kf_load_shape;
+
+/* One request of a pool, length in front; changed in place. */
+typedef struct kf_load_frame {
+    uint8_t *bytes;
+    size_t size;
+    int64_t batch;          /* position of its record batch, -1: none */
+    int64_t batch_bytes;
+    int64_t stamp;          /* in the batch: int64, nanoseconds of the monotonic clock at which it was due; -1: none */
+    int64_t records;        /* in the batch */
+} kf_load_frame;
 
 typedef struct kf_load_connection {
     int fd;
     const kf_load_shape *shape;
-    uint8_t *frame;         /* the request, length in front; changed in place */
-    size_t frame_bytes;
+    kf_load_frame *frames;
+    int frame_count;
+    int next_frame;         /* where the next run begins in the pool */
+    uint32_t counter;       /* requests of all runs */
     bool no_reply;          /* acks=0: a request is done when it is sent */
-    bool reads_stamps;      /* a consumer: the latency of what it receives goes to `end_to_end` */
+    bool reads_stamps;      /* a consumer: the age of each batch, by its stamp, goes to `end_to_end` */
     int in_flight;
     int64_t interval_ns;    /* 0: closed loop */
     int64_t first_offset;   /* of a Fetch: where reading starts again at the log's end */
@@ -54,6 +66,8 @@ typedef struct kf_load_connection {
 typedef struct kf_load_result {
     int64_t requests;       /* answered; those of readers of stamps do not count */
     int64_t errors;         /* of these with an error code */
+    int64_t accepted_records; /* in the batches of requests that were answered without an error or have no answer */
+    int64_t accepted_bytes; /* of these batches */
     int64_t records_bytes;  /* of Fetch replies */
     int64_t records;        /* of Fetch replies, by the counts in their batches' headers */
     int64_t bytes_sent;

@@ -12,7 +12,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import InvalidArgumentError, OperationError
 from kraft_native.batch.batch import walk
 from kraft_native.batch.records import BatchBuilder
-from kraft_native.bench.load_generator import Load, LoadSpec
+from kraft_native.bench.load_generator import Load, LoadFrame, LoadSpec
 
 HEADER = struct.Struct(">hhi")
 
@@ -206,10 +206,88 @@ def test_a_batch_carries_when_it_was_due_and_stays_valid(serve):
         assert next(iter(walk(sent))).valid
 
 
+def keyed(key, value, codec="none"):
+    builder = BatchBuilder(codec)
+    builder.append(value, key)
+    builder.append(b"second")
+    return bytes(builder.build())
+
+
+@pytest.mark.parametrize(("key", "value_bytes", "codec", "found"), [
+    (None, 8, "none", 1), (b"k" * 7, 40, "none", 1), (b"k" * 300, 9000, "none", 1), (b"", 7, "none", 0),
+    (b"k", 40, "lz4", 0)])
+def test_a_reader_finds_the_stamp_behind_any_key(serve, key, value_bytes, codec, found):
+    """The stamp is the first 8 bytes of the first value; too short a value and a compressed batch have none."""
+    def fetch(correlation, frame):
+        records = keyed(key, time.monotonic_ns().to_bytes(8, "big").ljust(value_bytes)[:value_bytes], codec)
+        return correlation.to_bytes(4, "big") + len(records).to_bytes(4, "big") + records
+
+    _, filenos = serve(fetch)
+    result = Load([LoadSpec(filenos[0], request(bytes(8)), fetch_offset_position=8, records_position=4,
+                            reads_stamps=True)]).run(5, requests_max=3)
+    assert sum(count for _, count in result.end_to_end) == 3 * found
+    assert all(value < 5_000_000_000 for value, _ in result.end_to_end)
+    assert result.records == 6
+
+
+def test_a_stamp_in_a_torn_record_is_not_read(serve):
+    whole = keyed(b"k" * 20, b"v" * 20)
+    torn = whole[:61] + b"\xff" * (len(whole) - 61)
+    _, filenos = serve(lambda correlation, frame: correlation.to_bytes(4, "big") + len(torn).to_bytes(4, "big") + torn)
+    result = Load([LoadSpec(filenos[0], request(bytes(8)), fetch_offset_position=8, records_position=4,
+                            reads_stamps=True)]).run(5, requests_max=2)
+    assert (result.end_to_end, result.records) == ([], 4)
+
+
+@pytest.mark.parametrize("sizes", [(1, 100, 7), (10, 40_000, 30_000)])
+def test_a_pool_of_requests_is_sent_round_and_round(serve, sizes):
+    """A second run continues where the first one ended. Accepted content is that of requests without an error."""
+    def refuses_the_second(correlation, frame):
+        return correlation.to_bytes(4, "big") + (7 if len(frame) == 8 + sizes[1] else 0).to_bytes(2, "big")
+
+    server, filenos = serve(refuses_the_second)
+    frames = [LoadFrame(request(bytes([size % 256]) * size), batch_bytes=size, records=place + 1)
+              for place, size in enumerate(sizes)]
+    load = Load([LoadSpec(filenos[0], frames[0].frame, in_flight=2, error_position=4, batch_bytes=sizes[0], records=1,
+                          more=frames[1:])])
+    result = load.run(5, requests_max=4)
+    assert (result.requests, result.errors) == (4, 1)
+    assert (result.accepted_records, result.accepted_bytes) == (1 + 3 + 1, 2 * sizes[0] + sizes[2])
+    load.run(5, requests_max=2)
+    assert [len(frame) - 8 for frame in server.seen] == [*sizes, sizes[0], sizes[1], sizes[2]]
+
+
+def test_a_number_in_each_request_counts_over_all_runs(serve):
+    server, filenos = serve(echo)
+    load = Load([LoadSpec(filenos[0], request(bytes(12)), in_flight=3, counter_position=12)])
+    load.run(5, requests_max=5)
+    load.run(5, requests_max=2)
+    assert [int.from_bytes(frame[12:16], "big") for frame in server.seen] == list(range(7))
+
+
+def test_a_run_can_be_watched(serve):
+    """The tenth answer waits until another thread has seen the nine before it."""
+    seen, loads = [], []
+
+    def answer(correlation, frame):
+        while correlation == 9 and not (seen and seen[-1].requests == 9):
+            seen.append(loads[0].progress())
+        return correlation.to_bytes(4, "big")
+
+    _, filenos = serve(answer)
+    load = Load([LoadSpec(filenos[0], request(), batch_bytes=5, records=2)])
+    loads.append(load)
+    result = load.run(5, requests_max=20)
+    assert (seen[-1].accepted_records, seen[-1].elapsed_ns) == (18, 0)
+    assert sum(count for _, count in seen[-1].latency) == 9
+    assert (result.requests, result.accepted_bytes) == (20, 100)
+    assert load.progress() is None
+
+
 def test_requests_without_replies_are_done_when_sent(serve):
     _, filenos = serve(lambda correlation, frame: b"")
-    result = Load([LoadSpec(filenos[0], request(), in_flight=2, no_reply=True)]).run(5, requests_max=50)
-    assert result.requests == 50
+    result = Load([LoadSpec(filenos[0], request(), in_flight=2, no_reply=True, records=3)]).run(5, requests_max=50)
+    assert (result.requests, result.accepted_records) == (50, 150)
     assert result.latency == []
 
 
@@ -230,6 +308,9 @@ def test_a_server_that_misbehaves_ends_the_run(serve, answer, says):
     (LoadSpec(0, request(), interval_ns=-1), "interval_ns"),
     (LoadSpec(0, request(), fetch_offset_position=1), "fetch_offset_position"),
     (LoadSpec(0, request(bytes(8)), fetch_offset_position=8, in_flight=2), "in_flight"),
+    (LoadSpec(0, request(bytes(8)), counter_position=13), "counter_position"),
+    (LoadSpec(0, request(), more=[LoadFrame(b"\0\0\0\1")]), "frame"),
+    (LoadSpec(0, request(), more=[LoadFrame(request(), records=-1)]), "records"),
     (LoadSpec(0, request(bytes(61)), batch_position=9, batch_bytes=61), "batch_position"),
     (LoadSpec(0, request(bytes(61)), batch_position=8, batch_bytes=61, stamp_position=60), "stamp_position"),
 ])
