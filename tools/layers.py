@@ -121,7 +121,7 @@ PACKAGES: dict[str, Rule] = {
     "console": Rule(("client", "http_heads", "metadata", "protocol", "recorder", "security", "native"),
                     ("asyncio", "concurrent", "signal", "socket", "threading", "time")),
     # `server` alone runs a loop; librdkafka reads and writes in threads.
-    "gateway": Rule(("_version", "client", "config", "http_heads", "protocol", "native"),
+    "gateway": Rule(("_version", "client", "config", "http_heads", "protocol", "tls", "native"),
                     ("asyncio", "concurrent", "logging", "signal", "socket", "threading", "time")),
     "cli": Rule(("", "_version", "backups", "client", "config", "console", "files", "gateway", "load", "local", "log",
                  "log_dir", "metadata", "pipeline", "protocol", "raft", "reading", "recorder", "runtime", "security",

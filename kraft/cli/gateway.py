@@ -1,7 +1,7 @@
 """`kraft gateway`: produce by POST and consume as server-sent events, for devices and browsers."""
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ from kraft.cli.listening import parse_listen, url_of
 from kraft.cli.options import BOOTSTRAP, JSON, print_json
 from kraft.client import Cluster
 from kraft.client.security import current
-from kraft.config.errors import InvalidConfigError
+from kraft.runtime.base.descriptors import default_connections_max, raise_limit
 
 if TYPE_CHECKING:
     from kraft.gateway.settings import Limits
@@ -47,6 +47,7 @@ def gateway_command(bootstrap: str, listen: str, login: str, tokens_file: Path |
     import httptools  # noqa: F401 - the first of the extra's modules, whose absence is reported
 
     from kraft.gateway.identity import Guard
+    from kraft.gateway.listener import tls_context
     from kraft.gateway.settings import Settings
 
     wanted = parse_listen(listen)
@@ -55,6 +56,7 @@ def gateway_command(bootstrap: str, listen: str, login: str, tokens_file: Path |
     settings = Settings(bootstrap, current(), login, str(tokens_file or ""), origins,  # type: ignore[arg-type]
                         limits_of(limits))
     Guard(settings)
+    context = None if tls_certificate is None else tls_context(str(tls_certificate), str(tls_key))
     if login == "shared":
         with Cluster(bootstrap) as cluster:     # the library would retry without reporting the reason
             cluster.check_access()
@@ -62,10 +64,9 @@ def gateway_command(bootstrap: str, listen: str, login: str, tokens_file: Path |
         click.echo("gateway: settings and login are accepted")
         return
     # Imported here: the check needs no server.
-    from kraft.gateway.server import Tls, serve
+    from kraft.gateway.server import serve
 
-    tls = None if tls_certificate is None else Tls(str(tls_certificate), str(tls_key))
-    scheme = "http" if tls is None else "https"
+    scheme = "http" if context is None else "https"
 
     def ready(address: tuple[str, int]) -> None:
         url = url_of(scheme, *address)
@@ -75,16 +76,13 @@ def gateway_command(bootstrap: str, listen: str, login: str, tokens_file: Path |
             click.echo(f"gateway: {url}")
         sys.stdout.flush()
 
-    raise_unbound(lambda: serve(settings, wanted, tls=tls, ready=ready), listen)
+    raise_limit()
+    serve(replace(settings, limits=_possible(settings.limits)), wanted, context=context, ready=ready)
 
 
-def raise_unbound(run: Any, listen: str) -> None:
-    """Run the server. It exits the process where its address cannot be bound; that becomes an error."""
-    try:
-        run()
-    except SystemExit as error:
-        if error.code:
-            raise InvalidConfigError(f"--listen {listen}: the address cannot be used") from error
+def _possible(limits: "Limits") -> "Limits":
+    """Return the limits with as many connections as the process may have descriptors for."""
+    return replace(limits, connections=min(limits.connections, default_connections_max()))
 
 
 def limits_of(assignments: tuple[str, ...]) -> "Limits":

@@ -42,6 +42,9 @@ EVENT_HEADERS: Final = [(b"content-type", EVENT_TYPE.encode()), (b"cache-control
                         (b"x-accel-buffering", b"no")]
 PARTITIONS_AT_ONCE: Final = 32
 """Partitions whose offsets one query reads, so that subscribers get their turn at the readers."""
+FULL_SECONDS: Final = 5
+"""Time after which a client may try again when a limit of subscribers or connections is reached."""
+HEALTHY: Final = "ok\n"
 EXPOSED: Final = ("Idempotency-Replayed", "Retry-After")
 
 
@@ -111,7 +114,7 @@ class Gateway:
         wanted = filter_of(request)
         if self.subscriptions >= limits.subscribers:
             raise RequestError(503, "THROTTLING_QUOTA_EXCEEDED", f"{limits.subscribers} subscribers; the gateway's "
-                                                                 "limit is reached", retry_after=5)
+                                                                 "limit is reached", retry_after=FULL_SECONDS)
         self.subscriptions += 1
         try:
             with await self.users.of(identity) as user:
@@ -183,6 +186,7 @@ class Gateway:
                   "feeds": (sum(user.live.count for user in users), "Partitions that are followed.")}
         counters = {"subscribers_cut": (self.cut, "Subscribers that were cut because they did not receive."),
                     "connections_refused": (self.door.refused, "Connections of addresses that had too many."),
+                    "connections_turned_away": (self.door.turned_away, "Connections beyond the limit of all."),
                     "events": (self.events, "Events sent to subscribers that have ended."),
                     "records_read": (sum(user.live.records for user in users), "Records put into feeds."),
                     "history_pieces": (sum(user.history.pieces_read for user in users),
@@ -204,7 +208,7 @@ class Gateway:
 
     async def health(self, _request: Request) -> Response:
         """Answer that the process runs."""
-        return PlainTextResponse("ok\n")
+        return PlainTextResponse(HEALTHY)
 
     def end_subscribers(self) -> None:
         """End all streams; their clients connect again elsewhere."""
@@ -223,7 +227,7 @@ class Gateway:
 
     def app(self) -> Starlette:
         """Return the application."""
-        middleware = [Middleware(_Limited, rates=self.rates)]
+        middleware = [Middleware(_Limited, rates=self.rates, door=self.door)]
         if origins := self.settings.origins:
             middleware.append(Middleware(
                 CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"], expose_headers=EXPOSED,
@@ -255,22 +259,34 @@ class _Endpoint:
 
 
 class _Limited:
-    """Refuses requests of an address that sends too many."""
+    """Refuses requests of an address that sends too many, and of connections beyond the limit of all."""
 
-    def __init__(self, app: ASGIApp, rates: Rates) -> None:
+    def __init__(self, app: ASGIApp, rates: Rates, door: Door) -> None:
         self._app = app
         self._rates = rates
+        self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
-        if scope["type"] == "http" and client and scope["path"] != "/health":
-            seconds = self._rates.take(client[0])
-            if seconds:
-                error = RequestError(429, "THROTTLING_QUOTA_EXCEEDED", "too many requests from this address")
-                answer = JsonResponse(error.body, error.status, {"Retry-After": str(int(seconds) + 1)})
-                await answer(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        answer: Response | None = None
+        if scope["type"] == "http" and client:
+            if self._door.turns_away(tuple(client)):
+                answer = self._full(scope["path"])
+            elif scope["path"] != "/health" and (seconds := self._rates.take(client[0])):
+                answer = _throttled(429, "too many requests from this address", int(seconds) + 1)
+        await (answer or self._app)(scope, receive, send)
+
+    def _full(self, path: str) -> Response:
+        """Return the only answer of a connection beyond the limit. The process is healthy."""
+        answer = (PlainTextResponse(HEALTHY) if path == "/health" else _throttled(
+            503, f"{self._door.connections_max} connections; the gateway's limit is reached", FULL_SECONDS))
+        answer.headers["Connection"] = "close"
+        return answer
+
+
+def _throttled(status: int, message: str, retry_after: int) -> JsonResponse:
+    error = RequestError(status, "THROTTLING_QUOTA_EXCEEDED", message)
+    return JsonResponse(error.body, error.status, {"Retry-After": str(retry_after)})
 
 
 async def _await_end(receive: Receive) -> None:

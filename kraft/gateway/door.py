@@ -1,8 +1,9 @@
-"""Limits of connections: open ones and requests per second of each address, and bytes and time of a request's head."""
+"""Limits of connections: open ones in all and of each address, requests per second, and bytes and time of a head."""
 
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -15,69 +16,103 @@ HEAD_BYTES_MAX: Final = 64 << 10
 """Bytes of a request's line and headers that come in further reads than the first one; a read has 256 KiB at most."""
 TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
+SPARE: Final = 64
+"""Connections beyond the limit that are served an answer which says so; further ones are closed."""
+
 Address = tuple[str, int]
 
 
-class Door:
-    """Open connections, by the address of the other side."""
+class Entry(Enum):
+    """Treatment of a new connection."""
 
-    def __init__(self, per_address: int) -> None:
+    SERVED = "served"
+    TURNED_AWAY = "turned away"
+    """It is beyond the limit of all connections. It gets one answer, which names the limit."""
+    REFUSED = "refused"
+    """It is closed."""
+
+
+class Door:
+    """Open connections, by the address of the other side. `connections_max`: how many are served at a time."""
+
+    def __init__(self, per_address: int, connections_max: int) -> None:
+        self.connections_max = connections_max
         self.refused = 0
+        """Connections closed because their address had too many."""
+        self.turned_away = 0
+        """Connections beyond the limit of all."""
         self._per_address = per_address
         self._counts: Counter[str] = Counter()
         self._open: dict[Address, Any] = {}
+        """The transport of each; None until its protocol begins."""
+        self._beyond: set[Address] = set()
+        """Those that are turned away."""
 
     @property
     def connections(self) -> int:
         """Number of open connections."""
         return len(self._open)
 
-    def enter(self, address: Address, transport: Any) -> bool:
-        """Count a connection; return False when the address has too many."""
+    def enter(self, address: Address) -> Entry:
+        """Count a connection unless it is refused."""
         if self._counts[address[0]] >= self._per_address:
             self.refused += 1
-            return False
+            return Entry.REFUSED
+        found = Entry.SERVED
+        if len(self._open) - len(self._beyond) >= self.connections_max:
+            self.turned_away += 1
+            if len(self._beyond) >= SPARE:
+                return Entry.REFUSED
+            self._beyond.add(address)
+            found = Entry.TURNED_AWAY
         self._counts[address[0]] += 1
-        self._open[address] = transport
-        return True
+        self._open[address] = None
+        return found
+
+    def begin(self, address: Address, transport: Any) -> None:
+        """Note the transport of a connection that entered."""
+        if address in self._open:
+            self._open[address] = transport
 
     def leave(self, address: Address) -> None:
-        """Count a connection no more. Harmless for one that was refused."""
+        """Count a connection no more. Harmless for one that has left."""
         if address in self._open:
             del self._open[address]
+            self._beyond.discard(address)
             self._counts[address[0]] -= 1
             if not self._counts[address[0]]:
                 del self._counts[address[0]]
 
+    def turns_away(self, address: Address) -> bool:
+        """Return whether the connection is one beyond the limit."""
+        return address in self._beyond
+
     def cut(self, address: Address) -> None:
         """Close a connection at once, without what is still to be sent."""
-        if address in self._open:
-            self._open[address].abort()
+        if (transport := self._open.get(address)) is not None:
+            transport.abort()
 
 
 def protocol_of(door: Door) -> type[HttpToolsProtocol]:
-    """Return the server's protocol class whose connections pass this door."""
+    """Return the server's protocol class of connections that have passed this door. Their `address` is set before they
+    begin."""
 
     class DoorProtocol(HttpToolsProtocol):
-        address: Address | None = None
+        address: Address = ("", 0)
         in_head = False
         head_bytes = 0
         timer: HeadTimer | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self.client = self.address
             self.timer = HeadTimer(self.loop, transport)
-            peer = transport.get_extra_info("peername")
-            self.address = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else ("", 0)
-            if not door.enter(self.address, transport):
-                self.address = None
-                transport.abort()
+            door.begin(self.address, transport)
 
         def connection_lost(self, exc: Exception | None) -> None:
             if self.timer is not None:
                 self.timer.cancel()
-            if self.address is not None:
-                door.leave(self.address)
+            door.leave(self.address)
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:

@@ -52,6 +52,8 @@ class Producing:
         self.records = 0
         self.is_broken = False
         """The library has given up: it stores nothing any more."""
+        self._cause: KafkaError | None = None
+        """The error after which it did."""
         self._loop = asyncio.get_running_loop()
         self._producer = Producer(settings)
         self._stopping = False
@@ -87,7 +89,7 @@ class Producing:
         def delivered(error: KafkaError | None, message: Message) -> None:
             self._note(error)
             found = Stored(message.partition() or 0, message.offset() or 0) if error is None else \
-                Stored(-1, -1, library_failure(f"topic {topic}", error))
+                Stored(-1, -1, library_failure(f"topic {topic}", self._cause_of(error)))
             with suppress(RuntimeError):        # the loop has ended
                 self._loop.call_soon_threadsafe(self._complete, future, found)
 
@@ -99,6 +101,11 @@ class Producing:
         if error is not None and (error.fatal() or error.code() == KafkaError._FATAL):
             self.is_broken = True
 
+    def _cause_of(self, error: KafkaError) -> KafkaError:
+        """Return what is wrong with a record: not that it was purged, but why."""
+        is_purged = error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+        return self._cause if is_purged and self._cause is not None else error
+
     def _complete(self, future: "asyncio.Future[Stored]", found: Stored) -> None:
         self.records += found.error is None
         if not future.done():
@@ -106,7 +113,17 @@ class Producing:
 
     def _work(self) -> None:
         while not self._stopping:
-            self._producer.poll(POLL_SECONDS)
+            try:
+                self._producer.poll(POLL_SECONDS)
+            except KafkaException as error:     # the library raises what it does not survive, once
+                self._give_up(error.args[0])
+
+    def _give_up(self, cause: KafkaError) -> None:
+        """Answer the records that are queued, such as those of a user without a right to a producer id. The
+        library would keep them until their time is up."""
+        self._cause = cause
+        self.is_broken = True
+        self._producer.purge()
 
 
 def _failure(topic: str, error: BufferError | KafkaException) -> RequestError:

@@ -2,53 +2,52 @@
 
 import signal
 import socket
+import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 
 from kraft.gateway.app import Gateway
-from kraft.gateway.door import Door, protocol_of
+from kraft.gateway.door import Address, Door, protocol_of
+from kraft.gateway.listener import Listener, listen
 from kraft.gateway.settings import Settings
 
-BACKLOG: Final = 4_096
 STOP_SECONDS: Final = 10
 HEADER_SECONDS: Final = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Files of the server's certificate and key."""
-
-    certificate: str
-    key: str
-    key_password: str | None = None
 
 
 class GatewayServer(uvicorn.Server):
     """Server that creates its gateway on the loop, and ends subscribers before it waits for requests."""
 
-    def __init__(self, settings: Settings, address: tuple[str, int], tls: Tls | None,
-                 ready: Callable[[tuple[str, int]], object]) -> None:
+    def __init__(self, settings: Settings, context: ssl.SSLContext | None,
+                 ready: Callable[[Address], object]) -> None:
         self._settings = settings
-        self._door = Door(settings.limits.connections_per_address)
+        self._context = context
+        self._door = Door(settings.limits.connections_per_address, settings.limits.connections)
         self._ready = ready
         self._gateway: Gateway | None = None
         super().__init__(uvicorn.Config(
-            self._never, host=address[0], port=address[1], http=protocol_of(self._door), ws="none", lifespan="off",
-            loop="uvloop", log_config=None, log_level="error", access_log=False, server_header=False, backlog=BACKLOG,
-            proxy_headers=False, timeout_keep_alive=HEADER_SECONDS, timeout_graceful_shutdown=STOP_SECONDS,
-            ssl_certfile=tls.certificate if tls else None, ssl_keyfile=tls.key if tls else None,
-            ssl_keyfile_password=tls.key_password if tls else None))
+            self._never, http=protocol_of(self._door), ws="none", lifespan="off", loop="uvloop", log_config=None,
+            log_level="error", access_log=False, server_header=False, proxy_headers=False,
+            timeout_keep_alive=HEADER_SECONDS, timeout_graceful_shutdown=STOP_SECONDS))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections on these sockets. The base class would count none before its handshake."""
+        assert sockets
         self._gateway = Gateway(self._settings, self._door)
         self.config.loaded_app = self._gateway.app()
-        await super().startup(sockets)
-        if self.servers:
-            bound = self.servers[0].sockets[0].getsockname()
-            self._ready((bound[0], bound[1]))
+        listener: Any = Listener(sockets, self._door, self._connect, self._context)
+        self.servers = [listener]
+        self.started = True
+        bound = sockets[0].getsockname()
+        self._ready((bound[0], bound[1]))
+
+    def _connect(self, address: Address) -> Any:
+        protocol: Any = self.config.http_protocol_class
+        made = protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        made.address = address
+        return made
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._gateway is not None:
@@ -62,12 +61,15 @@ class GatewayServer(uvicorn.Server):
         raise AssertionError("the application is created on the loop")
 
 
-def serve(settings: Settings, address: tuple[str, int], *, tls: Tls | None = None,
-          ready: Callable[[tuple[str, int]], object] = lambda _address: None) -> None:
-    """Serve until SIGTERM or Ctrl-C. `ready` gets the address that is bound. Raises `OSError` when it cannot be, and
-    what `Gateway` raises."""
+def serve(settings: Settings, address: Address, *, context: ssl.SSLContext | None = None,
+          ready: Callable[[Address], object] = lambda _address: None) -> None:
+    """Serve until SIGTERM or Ctrl-C. `ready` gets the address that is bound. Raises `InvalidConfigError` when it cannot
+    be, and what `Gateway` raises."""
+    listening = listen(*address)
     before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)   # the server ends, and then raises it again
     try:
-        GatewayServer(settings, address, tls, ready).run()
+        GatewayServer(settings, context, ready).run(listening)
     finally:
         signal.signal(signal.SIGTERM, before)
+        for each in listening:
+            each.close()

@@ -39,6 +39,8 @@ class Limits:
     slow_seconds: float = 20.0
     """Time after which a subscriber that does not receive is cut."""
     heartbeat_seconds: float = 15.0
+    connections: int = 12_000
+    """Open connections at a time, of subscribers and all others; fewer where the system allows fewer descriptors."""
     connections_per_address: int = 256
     requests_per_second: float = 200.0
     """Requests of one address; twice as many at once."""

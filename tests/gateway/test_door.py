@@ -16,14 +16,35 @@ from tests.http_transport import connected
 
 
 def test_connections_of_an_address() -> None:
-    door = pytest.importorskip("kraft.gateway.door").Door(2)
-    assert [door.enter((host, port), None) for host, port in (("a", 1), ("a", 2), ("a", 3), ("b", 1))] == [
-        True, True, False, True]
-    assert (door.connections, door.refused) == (3, 1)
-    door.leave(("a", 3))        # it was refused
-    door.leave(("a", 1))
-    assert door.enter(("a", 4), None)
-    assert not door.enter(("a", 5), None)
+    door = pytest.importorskip("kraft.gateway.door")
+    counted = door.Door(2, 100)
+    entered = [counted.enter(each) for each in (("a", 1), ("a", 2), ("a", 3), ("b", 1))]
+    assert entered == [door.Entry.SERVED, door.Entry.SERVED, door.Entry.REFUSED, door.Entry.SERVED]
+    assert (counted.connections, counted.refused) == (3, 1)
+    counted.leave(("a", 3))        # it was refused
+    counted.leave(("a", 1))
+    assert counted.enter(("a", 4)) is door.Entry.SERVED
+    assert counted.enter(("a", 5)) is door.Entry.REFUSED
+
+
+def test_connections_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond the limit have a limit, too, and none of them becomes one that is served."""
+    door = pytest.importorskip("kraft.gateway.door")
+    monkeypatch.setattr(door, "SPARE", 2)
+    counted = door.Door(100, 2)
+    served, turned_away, refused = door.Entry.SERVED, door.Entry.TURNED_AWAY, door.Entry.REFUSED
+    assert [counted.enter(("a", port)) for port in range(5)] == [served, served, turned_away, turned_away, refused]
+    assert [counted.turns_away(("a", port)) for port in range(5)] == [False, False, True, True, False]
+    assert (counted.connections, counted.turned_away, counted.refused) == (4, 3, 0)
+    counted.leave(("a", 2))
+    assert counted.enter(("b", 1)) is turned_away
+    counted.leave(("a", 0))
+    assert counted.enter(("b", 2)) is served
+    assert counted.enter(("b", 3)) is refused
+    for address in (("a", 1), ("a", 3), ("b", 1), ("b", 2)):
+        counted.leave(address)
+    assert counted.connections == 0
+    assert [counted.enter(("c", port)) for port in range(3)] == [served, served, turned_away]
 
 
 def test_rates_of_an_address() -> None:
@@ -64,7 +85,7 @@ def test_an_endless_head_is_refused() -> None:
     door = pytest.importorskip("kraft.gateway.door")
 
     async def main() -> None:
-        protocol, transport = connected(door.protocol_of(door.Door(2)), None)
+        protocol, transport = connected(door.protocol_of(door.Door(2, 2)), None)
         protocol.data_received(b"GET / HTTP/1.1\r\nEndless: ")
         sent = 0
         while not transport.is_closing():
@@ -83,7 +104,7 @@ def test_a_client_that_does_not_receive_its_last_answer_is_cut() -> None:
 
     async def main() -> None:
         for unsent, is_cut in ((0, False), (1, True)):
-            protocol, transport = connected(door.protocol_of(door.Door(2)), None)
+            protocol, transport = connected(door.protocol_of(door.Door(2, 2)), None)
             transport.unsent = unsent
             protocol.timeout_keep_alive_handler()
             assert transport.aborted.is_set() == is_cut

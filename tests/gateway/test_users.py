@@ -1,6 +1,7 @@
 """Identities with connections: at most so many, and none loses them while it waits for its login."""
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -151,5 +152,46 @@ def test_a_producer_that_has_given_up_is_replaced(monkeypatch: pytest.MonkeyPatc
         assert second is not first and not second.is_broken
         await asyncio.to_thread(user.close)
         await asyncio.to_thread(first._thread.join)
+
+    asyncio.run(main())
+
+
+class Refused:
+    """Producer of the library to which the cluster gives no producer id. Its error is raised by `poll`, once."""
+
+    def __init__(self, _settings: dict[str, Any]) -> None:
+        self.waiting: list[Any] = []
+        self.errors = [KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, "x", True)]  # type: ignore[call-arg]
+
+    def produce(self, *_: object, on_delivery: Any, **__: object) -> None:
+        self.waiting.append(on_delivery)
+
+    def poll(self, seconds: float) -> None:
+        if self.waiting and self.errors:
+            raise KafkaException(self.errors.pop())
+        time.sleep(seconds / 10)
+
+    def purge(self) -> None:
+        message = SimpleNamespace(partition=lambda: 0, offset=lambda: None)
+        for each in self.waiting:
+            each(KafkaError(KafkaError._PURGE_QUEUE), message)
+
+    def flush(self, _seconds: float) -> None:
+        pass
+
+
+def test_records_of_a_user_without_a_producer_id_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library would keep them until their time is up, and its error would end the thread that polls."""
+    monkeypatch.setattr(producing, "Producer", Refused)
+
+    async def main() -> None:
+        user = User(Settings("127.0.0.1:1"), Identity(), lambda: True)
+        for _ in range(2):
+            sender = user.producing
+            found, = await asyncio.wait_for(sender.send("t", [Outgoing(b"x")]), 20)
+            assert found.error is not None
+            assert (found.error.status, found.error.name) == (403, "CLUSTER_AUTHORIZATION_FAILED")
+            assert sender.is_broken and sender._thread.is_alive()
+        await asyncio.to_thread(user.close)
 
     asyncio.run(main())

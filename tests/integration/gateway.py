@@ -3,6 +3,7 @@
 import http.client
 import json
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,16 +28,23 @@ class Event(NamedTuple):
 
 
 class GatewayClient:
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
         self.host = host
         self.port = port
+        self._context = context
+
+    def connection(self) -> http.client.HTTPConnection:
+        """Return a connection that opens with its first request."""
+        if self._context is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+        return http.client.HTTPSConnection(self.host, self.port, timeout=SECONDS, context=self._context)
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send one request. A body that is not bytes is sent as JSON."""
         given = {name.replace("_", "-"): text for name, text in headers.items()}
         if body is not None and not isinstance(body, bytes):
             body, given = json.dumps(body).encode(), {"Content-Type": "application/json", **given}
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+        connection = self.connection()
         try:
             connection.request(method, path, body, given)
             answer = connection.getresponse()
@@ -50,7 +58,7 @@ class GatewayClient:
     @contextmanager
     def events(self, path: str, **headers: str) -> Iterator[Iterator[Event]]:
         """Yield the events of a subscription, whose connection ends with the block."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+        connection = self.connection()
         try:
             connection.request("GET", path, headers={name.replace("_", "-"): text for name, text in headers.items()})
             answer = connection.getresponse()
@@ -79,8 +87,8 @@ def read_events(answer: http.client.HTTPResponse) -> Iterator[Event]:
 
 
 @contextmanager
-def running_gateway(bootstrap: str, *options: str) -> Iterator[GatewayClient]:
-    """Run `kraft gateway` with these options. It must end cleanly by SIGTERM."""
+def running_gateway(bootstrap: str, *options: str, context: ssl.SSLContext | None = None) -> Iterator[GatewayClient]:
+    """Run `kraft gateway` with these options. It must end cleanly by SIGTERM. `context`: of its clients, for TLS."""
     process = subprocess.Popen(
         [sys.executable, "-m", "kraft", "gateway", "--listen", "127.0.0.1:0", "--bootstrap", bootstrap, "--json",
          *options], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -89,8 +97,10 @@ def running_gateway(bootstrap: str, *options: str) -> Iterator[GatewayClient]:
         line = process.stdout.readline()
         if not line:
             raise AssertionError(process.communicate(timeout=SECONDS)[1])
-        host, _, port = json.loads(line)["url"].rpartition("//")[2].rpartition(":")
-        yield GatewayClient(host, int(port))
+        scheme, _, place = json.loads(line)["url"].partition("://")
+        assert scheme == ("http" if context is None else "https")
+        host, _, port = place.rpartition(":")
+        yield GatewayClient(host, int(port), context)
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=SECONDS)
         assert (process.returncode, errors) == (0, ""), errors

@@ -15,7 +15,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 def gateways() -> type[Any]:
     door = pytest.importorskip("kraft.gateway.door")
-    return door.protocol_of(door.Door(2))
+    return door.protocol_of(door.Door(2, 2))
 
 
 def consoles() -> type[Any]:
