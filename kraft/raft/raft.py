@@ -417,8 +417,11 @@ def _deadline_ms(replica: Replica) -> int:
         case Leader() as role:
             return leading.deadline_ms(replica, role)
         case Follower() as role:
-            times = (role.fetch_ms, searching.search_ms(replica, role), role.passes_ms)
-            return min((time_ms for time_ms in times if time_ms > replica.now_ms), default=NEVER_MS)
+            now_ms, deadline_ms = replica.now_ms, NEVER_MS
+            for time_ms in (role.fetch_ms, searching.search_ms(replica, role), role.passes_ms):
+                if now_ms < time_ms < deadline_ms:
+                    deadline_ms = time_ms
+            return deadline_ms
         case Unattached() as role:
             passes_ms = role.passes_ms if role.passes_ms > replica.now_ms else NEVER_MS
             return min(role.election_ms, passes_ms) if replica.may_campaign else passes_ms

@@ -103,8 +103,12 @@ class Requests:
 
     def deadline_ms(self, now_ms: int) -> int:
         """Return when the next request expires, or the next node's back-off ends."""
-        times = (peer.wait_until_ms if peer.request is None else peer.expires_ms for peer in self._peers.values())
-        return min((time_ms for time_ms in times if time_ms > now_ms), default=NEVER_MS)
+        deadline_ms = NEVER_MS
+        for peer in self._peers.values():
+            time_ms = peer.wait_until_ms if peer.request is None else peer.expires_ms
+            if now_ms < time_ms < deadline_ms:
+                deadline_ms = time_ms
+        return deadline_ms
 
     def reset(self) -> None:
         """Give up all requests after a change of role; the next may be sent to any node at once."""

@@ -37,7 +37,7 @@ from kraft.testing.brokers.fetcher import Fetcher
 from kraft.testing.brokers.leaders import Leaders
 from kraft.testing.brokers.log_view import LogView
 from kraft.testing.brokers.messages import Bounds, BoundsAre, Call, Check, Fetch, Produce, Produced, Running
-from kraft.testing.brokers.replica import DURABILITIES, GROUP_COMMIT, PER_APPEND, Replica
+from kraft.testing.brokers.replica import DURABILITIES, GROUP_COMMIT, PAGE_CACHE, Replica
 from kraft.testing.brokers.transactional.async_loop import AsyncLoop
 from kraft.testing.brokers.transactional.coordinators import Coordinators
 from kraft.testing.brokers.wire import Answered, Connection, Reply
@@ -184,27 +184,33 @@ class Broker:
 
     @property
     def deadline_ms(self) -> int:
-        deadline_ms = min(self.local.deadline_ms, self.keeper.deadline_ms, self._assignments.deadline_ms)
-        waits_until_ms = self.purgatory.deadline_ms
-        return deadline_ms if waits_until_ms < 0 else min(deadline_ms, waits_until_ms)
+        deadline_ms = self.local.deadline_ms
+        if (other_ms := self.keeper.deadline_ms) < deadline_ms:
+            deadline_ms = other_ms
+        if (other_ms := self._assignments.deadline_ms) < deadline_ms:
+            deadline_ms = other_ms
+        return other_ms if 0 <= (other_ms := self.purgatory.deadline_ms) < deadline_ms else deadline_ms
 
     def tick(self) -> None:
-        self.local.tick(self.now_ms)
-        self.keeper.tick(self.now_ms)
-        if self.now_ms >= self._assignments.deadline_ms:
+        now_ms = self.now_ms
+        self.local.tick(now_ms)
+        self.keeper.tick(now_ms)
+        if now_ms >= self._assignments.deadline_ms:
             self._assign_now()
-        if 0 <= self.purgatory.deadline_ms <= self.now_ms:
-            self.purgatory.expire(self.now_ms)
+        if 0 <= self.purgatory.deadline_ms <= now_ms:
+            self.purgatory.expire(now_ms)
 
     def after_event(self) -> None:
         """Do the work that follows from any event."""
         if not self.is_open and self.local.epoch >= 0 and self.epoch == self.local.epoch:
             self._open()
-        while self._soon:
-            self._soon.popleft()()
+        soon = self._soon
+        while soon:
+            soon.popleft()()
         if self._failure is not None:
             raise self._failure
-        self._flush_later()
+        if not self._is_flushing:
+            self._flush_later()
         if self.local.state is State.STOPPED:
             self.node.broker_left()
 
@@ -396,20 +402,19 @@ class Broker:
     # --- the disk -----------------------------------------------------------------------------------------------------
 
     def _flush_later(self) -> None:
-        """Begin a flush if records were written since the last one."""
-        if self._is_flushing or self._durability == PER_APPEND:
-            return
+        """Begin a flush if records were written since the last one. With a flush for each append nothing remains."""
         if self._durability == GROUP_COMMIT:
             for replica in self.replicas.values():
                 if replica.has_unflushed:
                     self._is_flushing = True
                     self.node.later_us(self.node.flush_us(), self._flush)
                     return
-        else:
-            views = [replica.log for replica in self.replicas.values()]
-            for view in views:
+        elif self._durability == PAGE_CACHE:
+            for replica in self.replicas.values():
+                view = replica.log
                 if view.durable_end < view.end_offset:
                     self._is_flushing = True
+                    views = [replica.log for replica in self.replicas.values()]
                     marks = [(each, each.end_offset, each.chain) for each in views]
                     self.node.later_us(WRITEBACK_MS * 1000, self._written_back, marks)
                     return

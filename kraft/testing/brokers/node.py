@@ -222,9 +222,11 @@ class BrokerNode(Node):
 
     def _set_clock(self) -> None:
         """Set the clocks of compiled code to that of this node: it handles an event."""
-        set_compiled_clock(self.clock.now_us * 1000, self.wall_ms)
-        if self.broker is not None and self.broker.coordinators is not None:
-            self.broker.coordinators.loop.enter()
+        clock, broker = self.clock, self.broker
+        now_us = clock.now_us
+        set_compiled_clock(now_us * 1000, WALL_MS + (now_us - clock.first_us) // 1000)
+        if broker is not None and broker.coordinators is not None:
+            broker.coordinators.loop.enter()
 
     def enter(self, life: int, function: Callable[..., None], *arguments: Any) -> None:
         self._set_clock()
@@ -234,7 +236,7 @@ class BrokerNode(Node):
         """Handle an event that does not belong to the core. All of them pass through here."""
         if life != self.life or not self.is_up:
             return
-        if self.is_halted:
+        if self.is_paused or self._saving is not None:
             self._backlog.append((self._happen, (life, function, arguments)))
             return
         self._set_clock()
@@ -248,14 +250,16 @@ class BrokerNode(Node):
 
     def _settle(self) -> bool:
         """Process everything that follows from the event, until nothing is left."""
-        settle = super()._settle
-        is_done = not settle()
-        while self.is_up and self.broker is not None:
-            self.broker.after_event()
-            is_done = not settle()
+        process = self._process
+        is_done = process is None or not process.loop.soon or not self._turn(process)
+        while self.is_up and (broker := self.broker) is not None:
+            broker.after_event()
+            process = self._process
+            is_done = process is None or not process.loop.soon or not self._turn(process)
             if is_done:
                 break
-        self._arm_act()
+        if self.is_up:
+            self._arm_act()
         return not is_done
 
     def _act(self, token: int) -> None:
@@ -268,15 +272,14 @@ class BrokerNode(Node):
             self.broker.tick()
 
     def _arm_act(self) -> None:
-        if not self.is_up:
-            return
-        deadline_ms, broker = self.machine.deadline_ms, self.broker
+        machine, broker = self._machine or self.machine, self.broker
+        deadline_ms = machine.deadline_ms
         if broker is not None and (own_ms := broker.deadline_ms) < deadline_ms:
             deadline_ms = own_ms
-        if deadline_ms >= NEVER_MS:
-            return
         if deadline_ms == self._act_deadline_ms and self._act_at_us >= 0:
             return                     # considered already
+        if deadline_ms >= NEVER_MS:
+            return
         self._act_deadline_ms = deadline_ms
         loop = self._around.loop
         # A deadline that has passed and is still set waits for something else.
@@ -289,7 +292,8 @@ class BrokerNode(Node):
     def wake(self) -> None:
         self._act_at_us = -1
         super().wake()
-        self._arm_act()
+        if self.is_up:
+            self._arm_act()
 
     # --- the metadata log ---------------------------------------------------------------------------------------------
 

@@ -9,13 +9,14 @@ PPM = 1_000_000
 
 
 class Clock:
-    """Clock of one node. `rate_ppm`: how many of its own microseconds pass in a second."""
+    """Clock of one node. `rate_ppm`: how many of its own microseconds pass in a second. `first_us`: its time when the
+    run begins."""
 
     def __init__(self, loop: Loop, rate_ppm: int = PPM, start_ms: int = 0) -> None:
         self._loop = loop
         self._rate_ppm = rate_ppm
         self._since_us = loop.now_us
-        self._start_us = self._first_us = start_ms * 1000
+        self._start_us = self.first_us = start_ms * 1000
 
     @property
     def now_us(self) -> int:
@@ -23,12 +24,12 @@ class Clock:
 
     @property
     def now_ms(self) -> int:
-        return self.now_us // 1000
+        return (self._start_us + (self._loop.now_us - self._since_us) * self._rate_ppm // PPM) // 1000
 
     @property
     def passed_us(self) -> int:
         """Time that has passed by this clock since the run began: the wall clock of the node counts from there."""
-        return self.now_us - self._first_us
+        return self.now_us - self.first_us
 
     def jump(self, milliseconds: int) -> None:
         """Let the clock jump forward: this time has passed unnoticed."""

@@ -14,12 +14,19 @@ Callback = Callable[[], object]
 class Timer:
     """A timer. `callback` is None after it was called or cancelled."""
 
+    __slots__ = ("at_ms", "callback")
+
     def __init__(self, at_ms: int, callback: Callback) -> None:
         self.at_ms = at_ms
         self.callback: Callback | None = callback
 
     def cancel(self) -> None:
         self.callback = None
+
+    def fire(self) -> None:
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            callback()
 
 
 class Future:
@@ -95,7 +102,7 @@ class EventLoop:
         """Call what is due by the clock, which may have jumped."""
         for timer in self._timers:
             if self._clock.now_ms >= timer.at_ms:
-                self._call(timer)
+                timer.fire()
 
     def clock_jumped(self) -> None:
         """Schedule the timers again after a jump, so that due ones are noticed."""
@@ -113,10 +120,4 @@ class EventLoop:
 
     def _due(self, timer: Timer) -> None:
         if timer.callback is not None:
-            self._enter(lambda: self._call(timer))
-
-    @staticmethod
-    def _call(timer: Timer) -> None:
-        callback, timer.callback = timer.callback, None
-        if callback is not None:
-            callback()
+            self._enter(timer.fire)

@@ -3,9 +3,12 @@ were scheduled, so nothing depends on how a heap breaks ties."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from struct import Struct
+from typing import Any, Final
 
 Callback = Callable[..., None]
+
+STEP: Final = Struct("<QQ")
 
 
 class Loop:
@@ -37,3 +40,16 @@ class Loop:
         self.events += 1
         callback(*arguments)
         return number
+
+    def run(self, until_us: int, note: Callable[[bytes], None], every: int, check: Callable[[], None]) -> None:
+        """Run all events before `until_us`, and advance time to it. `note` gets the time and the number of each event
+        after it. `check` is called after each `every` events."""
+        queue, pack = self._queue, STEP.pack
+        while queue and queue[0][0] < until_us:
+            self.now_us, number, callback, arguments = heappop(queue)
+            self.events += 1
+            callback(*arguments)
+            note(pack(self.now_us, number))
+            if self.events % every == 0:
+                check()
+        self.now_us = until_us

@@ -101,7 +101,7 @@ class Network:
             self._cuts[source, target] += 1
 
     def heal(self, source: int, target: int) -> None:
-        if self._cuts[source, target] > 0:
+        if self.is_cut(source, target):
             self._cuts[source, target] -= 1
 
     def hang(self, source: int, target: int, change: int) -> None:
@@ -117,10 +117,10 @@ class Network:
         self._hangs.clear()
 
     def is_cut(self, source: int, target: int) -> bool:
-        return self._cuts[source, target] > 0
+        return bool(self._cuts) and self._cuts.get((source, target), 0) > 0
 
     def _is_closed(self, source: int, target: int) -> bool:
-        return self.is_cut(source, target) or self._hangs[source, target] > 0
+        return self.is_cut(source, target) or (bool(self._hangs) and self._hangs.get((source, target), 0) > 0)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 

@@ -352,8 +352,9 @@ class Node:
         """End this iteration of the loop, or let it last longer, so that more happens in it. Return whether a callback
         was pending and ran."""
         process = self._process
-        if process is None or not process.loop.soon:
-            return False
+        return process is not None and bool(process.loop.soon) and self._turn(process)
+
+    def _turn(self, process: _Process) -> bool:
         turn_us = self._around.options.turn_us
         if turn_us and not below(self._random, KEEPS_ITERATION_ODDS):
             self._around.loop.after(below(self._random, turn_us), self.enter, self.life, process.loop.turn)

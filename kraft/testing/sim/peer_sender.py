@@ -3,7 +3,9 @@
 the same answer twice."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Final
 
 from kraft.raft.messages import FetchRequest, FetchResponse, Loss, Lost, Message, Response
 from kraft.raft.ready import FollowLease, OutgoingRequest
@@ -12,6 +14,10 @@ from kraft.runtime.net.peers import pause_seconds
 from kraft.runtime.quorum.raft_driver import Loop, RaftDriver
 from kraft.testing.sim.network import Envelope
 from kraft_native.replica.leased_follower import LeasedFollower
+
+UNCHANGED: Final = attrgetter(*(each.name for each in fields(FetchResponse)
+                                if each.name not in ("high_watermark", "records")))
+"""What the follower accepts only as it was in the last answer."""
 
 
 @dataclass(slots=True)
@@ -147,7 +153,7 @@ class PeerSender:
         whether it was accepted."""
         last = self._last
         if last is None or not isinstance(message, FetchResponse) or message.records is None or (
-                replace(message, high_watermark=last.high_watermark, records=last.records) != last):
+                UNCHANGED(message) != UNCHANGED(last)):
             return False
         assert self._follower is not None
         return self._follower.accept(self, message.high_watermark, message.records)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable
 from hashlib import blake2b
 from random import Random
-from struct import Struct
 from typing import Final, TextIO
 
 from kraft.raft.events import Committed, Event, RoleChanged, Started, Voted
@@ -27,7 +26,6 @@ from kraft.testing.sim.operator import Operator
 from kraft.testing.sim.options import DEFAULTS, MILLISECOND, SECOND, Options
 from kraft.testing.sim.violation import ViolationError
 
-STEP: Final = Struct("<QQ")
 CHECK_EVERY_US: Final = SECOND // 2
 LONG_CHECK_EVERY_US: Final = 5 * SECOND
 """The same in a run of hours."""
@@ -116,18 +114,10 @@ class World:
         """Do what follows a phase with faults, once everything has converged."""
 
     def _run_until(self, end_us: int) -> None:
-        loop, update, pack, every = self.loop, self._digest.update, STEP.pack, invariants.EXPENSIVE_EVERY
-        step = loop.step
-        while True:
-            try:
-                number = step(end_us)
-            except AssertionError as error:
-                raise ViolationError("CoreAsserts", str(error)) from error
-            if number < 0:
-                return
-            update(pack(loop.now_us, number))
-            if loop.events % every == 0:
-                self._check_thoroughly()
+        try:
+            self.loop.run(end_us, self._digest.update, invariants.EXPENSIVE_EVERY, self._check_thoroughly)
+        except AssertionError as error:
+            raise ViolationError("CoreAsserts", str(error)) from error
 
     def _heal(self) -> None:
         cluster = self.cluster
