@@ -108,7 +108,8 @@ PACKAGES: dict[str, Rule] = {
                   ("os", "signal", "socket", "subprocess", "threading", "time", "uvloop")),
     "spark": Rule(("_version", "client", "log", "log_dir", "protocol", "native"),
                   ("concurrent", "logging", "os", "subprocess", "threading", "time")),
-    "load": Rule(("_version", "client", "protocol", "native"), ("os", "random", "socket", "threading", "time")),
+    "load": Rule(("_version", "client", "protocol", "native"),
+                 ("multiprocessing", "os", "random", "socket", "threading", "time")),
     # `on_spark` and `spark_stream` alone import Spark.
     "pipeline": Rule(("client", "files", "load", "log", "log_dir", "metadata", "protocol", "recorder", "spark",
                       "native"),

@@ -21,6 +21,7 @@ from kraft.client.partitions import EARLIEST, offset_of
 from kraft.client.topics import create_topic
 from kraft.load import workload as parts
 from kraft.load.measure import fill
+from kraft.load.places import open_all, producers
 from kraft.load.workload import Workload
 from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
@@ -100,20 +101,20 @@ class PacedRun:
         """
         with Cluster(self.server.bootstrap) as cluster:
             before = self._compacted_bytes(cluster)
-            opened = parts.partitions_of(self.paced, cluster) + parts.partitions_of(self.cold, cluster)
+            opened = [open_all(producers(each, cluster), cluster)[0] for each in (self.paced, self.cold)]
             try:
-                for connection, _ in opened:
-                    connection.socket.settimeout(30)
-                first = offset_of(opened[1][0], self.cold.topic, 0, EARLIEST)
-                paced = Load([parts.produce_spec(self.paced, *opened[0])])
-                cold = Load([parts.fetch_spec(self.cold, *opened[1], first)])
-                for connection, _ in opened:
-                    connection.socket.setblocking(False)
+                for each in opened:
+                    each.connection.socket.settimeout(30)
+                first = offset_of(opened[1].connection, self.cold.topic, 0, EARLIEST)
+                paced = Load([parts.produce_spec(self.paced, opened[0].connection, opened[0].places)])
+                cold = Load([parts.fetch_spec(self.cold, opened[1].connection, opened[1].places[0], first)])
+                for each in opened:
+                    each.connection.socket.setblocking(False)
                 paced.run(WARMUP_SECONDS)
                 return self._run(cluster, paced, cold, before)
             finally:
-                for connection, _ in opened:
-                    connection.close()
+                for each in opened:
+                    each.connection.close()
 
     def _run(self, cluster: Cluster, paced: Load, cold: Load, before: int) -> tuple[float, float, float]:
         """Run the paced load until the other client has read everything and the cleaner has run."""

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from kraft.cli.bench_limits import check, search
-from kraft.cli.bench_options import load_options, prepare, waiting, workload_of, workload_options
+from kraft.cli.bench_options import load_options, prepare, workload_of, workload_options
+from kraft.cli.bench_progress import measured, refuse_log
 from kraft.cli.client_config import CLIENT_CONFIG
 from kraft.cli.command import kraft
 from kraft.cli.number_types import IntRange
@@ -21,7 +22,7 @@ from kraft.cli.options import BOOTSTRAP, print_json
 from kraft.client import Cluster
 from kraft.client.security import PLAINTEXT
 from kraft.load.compare import RATIO_NOTE, Ratio, compare
-from kraft.load.measure import Measurement, cpu_seconds, measure
+from kraft.load.measure import Measurement, cpu_seconds
 from kraft.load.report import html_report
 from kraft.load.workload import KINDS
 
@@ -52,8 +53,7 @@ def _single(kind: str, text: str) -> None:
         cpu_seconds(pids)                      # a missing process is reported before the load starts
         with Cluster(bootstrap) as cluster:
             prepare(workload, cluster, options)
-            with waiting(f"{kind} for {options['warmup'] + options['seconds']:g} s"):
-                run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
+            run = measured(workload, cluster, options, pids)
         _write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
         if not options["as_json"]:
             _print_run(bootstrap, run)
@@ -93,8 +93,7 @@ def commit_command(context: click.Context, /, bootstrap: str, pids: tuple[int, .
     cpu_seconds(pids)
     with _quorum(bootstrap, pids, local, data) as (name, cluster, processes):
         prepare(workload, cluster, options)
-        with waiting(f"commit for {options['warmup'] + options['seconds']:g} s"):
-            run = measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=processes)
+        run = measured(workload, cluster, options, processes)
     _write(options, "kraft bench commit", [(name, run)], [])
     if not options["as_json"]:
         _print_run(name, run)
@@ -130,6 +129,7 @@ def _quorum(bootstrap: str, pids: tuple[int, ...], local: int | None,
 def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: tuple[int, ...], pairs: int,
                     **options: Any) -> None:
     """Run one workload alternately on the clusters A and B (host:port), and print ratios with their confidence."""
+    refuse_log(options)
     workload = workload_of(kind, options)
     cpu_seconds((*pids_a, *pids_b))
     runs: list[tuple[Measurement, Measurement]] = []
@@ -139,9 +139,8 @@ def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: 
         for turn in range(pairs):
             # The order alternates, so that neither cluster always starts in the state that the other left.
             order = [(cluster_a, pids_a), (cluster_b, pids_b)]
-            with waiting(f"pair {turn + 1} of {pairs}"):
-                found = [measure(workload, cluster, seconds=options["seconds"], warmup=options["warmup"], pids=pids)
-                         for cluster, pids in (order if turn % 2 == 0 else reversed(order))]
+            found = [measured(workload, cluster, options, pids, f"pair {turn + 1} of {pairs}")
+                     for cluster, pids in (order if turn % 2 == 0 else reversed(order))]
             runs.append((found[0], found[1]) if turn % 2 == 0 else (found[1], found[0]))
     named = [(f"{name} {turn + 1}", run) for turn, pair in enumerate(runs)
              for name, run in zip(("A", "B"), pair, strict=True)]
@@ -208,6 +207,10 @@ def _print_run(name: str, run: Measurement) -> None:
                                     f"{run.resident_megabytes or 0:.0f} MB resident")
     table.add_row("samples", f"{run.samples:,}"
                              f"{f', end to end {run.end_to_end_samples:,}' if run.end_to_end_samples else ''}")
+    if run.processes > 1:
+        table.add_row("processes", f"{run.processes} of the load generator")
+    if run.durability:
+        table.add_row("durability", run.durability)
     table.add_row("errors", f"{run.errors:,}{f' ({run.first_error})' if run.first_error else ''}")
     Console(stderr=False).print(table)
 

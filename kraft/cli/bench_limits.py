@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kraft.cli.bench_options import prepare, waiting, workload_of, workload_options
+from kraft.cli.bench_progress import measured, refuse_log
 from kraft.cli.number_types import NUMBER, IntRange
 from kraft.cli.options import BOOTSTRAP, Seconds, print_json
 from kraft.client import Cluster
@@ -71,6 +72,7 @@ def search(context: click.Context, /, bootstrap: str, kind: str, limit_ms: float
     """Find the highest rate whose latency stays below a limit, in runs of --seconds each. --rate has no effect;
     --in-flight is 64 by default. The rate that is found is measured again, three times as long: one that fails
     then is no answer. Exits with 1 when even one request per second is too much."""
+    refuse_log(options)
     if context.get_parameter_source("in_flight") is ParameterSource.DEFAULT and kind != "fetch":
         options["in_flight"] = SEARCH_IN_FLIGHT
     limit, found = Limit(float(percentile), limit_ms), RateSearch(first, precision)
@@ -81,8 +83,8 @@ def search(context: click.Context, /, bootstrap: str, kind: str, limit_ms: float
         prepare(workload, cluster, options)
 
         def probe(rate: float, seconds: float) -> Measurement:
-            with waiting(f"{rate:,.0f} requests/s"):
-                run = measure(replace(workload, rate=rate), cluster, seconds=seconds, warmup=options["warmup"])
+            run = measured(replace(workload, rate=rate), cluster, options, text=f"{rate:,.0f} requests/s",
+                           seconds=seconds)
             runs.append(run)
             found.note(rate, is_good=limit.is_met(run))
             return run

@@ -12,6 +12,7 @@ from kraft.cli.options import OUTPUT_FILE, Seconds
 from kraft.client import Cluster
 from kraft.client.topics import create_topic
 from kraft.load.measure import fill
+from kraft.load.processes import PROCESSES_MAX
 from kraft.load.workload import Workload
 
 Command = Callable[..., None]
@@ -31,6 +32,7 @@ class Acks(click.ParamType[int]):
             self.fail(f"{value!r} is not all, 1 or 0.", param, ctx)
 
 
+INPUT_FILE: Final = click.Path(exists=True, dir_okay=False, readable=True)
 LOAD_OPTIONS: Final = (
     click.option("--connections", type=WHOLE, default=1, show_default=True,
                  help="Connections, each to a partition's leader."),
@@ -39,6 +41,8 @@ LOAD_OPTIONS: Final = (
     click.option("--rate", type=NUMBER, default=0.0, show_default=True,
                  help="Requests per second over all connections; 0 sends as fast as replies come."),
 )
+PROCESSES: Final = click.option("--processes", type=IntRange(1, PROCESSES_MAX), default=1, show_default=True,
+                                help="Generator processes that share the connections; their results are merged.")
 RECORD_OPTIONS: Final = (
     click.option("--record-bytes", type=WHOLE, default=100, show_default=True, help="Size of a record's value."),
     click.option("--batch-bytes", type=WHOLE, default=0, show_default=True,
@@ -52,6 +56,19 @@ RECORD_OPTIONS: Final = (
     click.option("--fill-bytes", type=IntRange(0), default=0, show_default=True,
                  help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
                       "the existing records."),
+    click.option("--keys", default="none", show_default=True,
+                 help="none, fixed, random:N or zipf:N[:EXPONENT]; of N keys, those that belong to the partition."),
+    click.option("--payload-file", type=INPUT_FILE, help="Values: the lines of a file, in their order."),
+    click.option("--payload-lengths", type=INPUT_FILE,
+                 help="Values of random bytes, of the lengths in the lines of a file."),
+    click.option("--random-share", type=NUMBER, default=1.0, show_default=True,
+                 help="Part of a value that is random; the rest is zero bytes, which compress."),
+    click.option("--topics", type=WHOLE, default=1, show_default=True,
+                 help="Several topics, with a number behind the name."),
+    click.option("--groups", type=WHOLE, default=1, show_default=True,
+                 help="end-to-end: so many groups read every partition that is sent to."),
+    click.option("--spread", is_flag=True,
+                 help="A connection sends to all partitions of its broker, one after the other."),
     click.option("--seed", type=WHOLE, default=1, show_default=True, help="Of the records' values."),
 )
 RUN_OPTIONS: Final = (
@@ -59,6 +76,10 @@ RUN_OPTIONS: Final = (
                  help="Measured time."),
     click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
                  help="Time before the measurement."),
+    click.option("--progress/--no-progress", default=None,
+                 help="A line for each second on standard error [default: only on a terminal]."),
+    click.option("--hdr-log", type=OUTPUT_FILE,
+                 help="Write the latencies of each second as a log of HdrHistograms."),
     click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
     click.option("--output", "output_file", type=OUTPUT_FILE,
                  help="Write the figures as JSON to a file."),
@@ -66,17 +87,18 @@ RUN_OPTIONS: Final = (
                  help="Write a report with plots as one HTML file."),
 )
 WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "batch_bytes", "acks", "codec",
-                          "fetch_bytes", "committed", "topic", "seed")
+                          "fetch_bytes", "committed", "topic", "seed", "keys", "payload_file", "payload_lengths",
+                          "random_share", "topics", "groups", "spread")
 
 
 def workload_options(command: Command) -> Command:
     """Add the options that loads of records have, in this order in the help."""
-    return _with(command, *LOAD_OPTIONS, *RECORD_OPTIONS, *RUN_OPTIONS)
+    return _with(command, *LOAD_OPTIONS, PROCESSES, *RECORD_OPTIONS, *RUN_OPTIONS)
 
 
 def load_options(command: Command) -> Command:
     """Add the options that every load has."""
-    return _with(command, *LOAD_OPTIONS, *RUN_OPTIONS)
+    return _with(command, *LOAD_OPTIONS, PROCESSES, *RUN_OPTIONS)
 
 
 def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
@@ -87,7 +109,7 @@ def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
 
 def workload_of(kind: str, options: dict[str, Any]) -> Workload:
     """Return the workload of the options. Raises `InvalidWorkloadError`."""
-    return Workload(kind, **{name: options[name] for name in WORKLOAD_FIELDS if name in options})
+    return Workload(kind, **{name: options[name] for name in WORKLOAD_FIELDS if options.get(name) is not None})
 
 
 def prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> None:
@@ -96,9 +118,11 @@ def prepare(workload: Workload, cluster: Cluster, options: dict[str, Any]) -> No
         cluster.check_access()
         return
     if workload.kind == "fetch" and not options["fill_bytes"]:
-        cluster.topic(workload.topic)       # raises for a missing topic
+        for name in workload.topic_names:
+            cluster.topic(name)             # raises for a missing topic
         return
-    create_topic(cluster, workload.topic, options["partitions"] or workload.connections)
+    for name in workload.topic_names:
+        create_topic(cluster, name, options["partitions"] or -(-workload.connections // workload.topics))
     if workload.kind == "fetch":
         with waiting(f"appending {options['fill_bytes'] / 1e6:,.0f} MB to {workload.topic}"):
             fill(workload, cluster, options["fill_bytes"])

@@ -1,30 +1,28 @@
 """Measurement of a workload against a cluster."""
 
-import contextlib
 import os
 import platform
-import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from kraft._version import __version__
-from kraft.client import Cluster, Connection, RefusedError
-from kraft.client.partitions import EARLIEST, LATEST, offset_of
-from kraft.client.quorum import QuorumClient
-from kraft.client.refusals import check
-from kraft.load import workload as parts
+from kraft.client import Cluster, RefusedError
 from kraft.load.errors import InvalidWorkloadError
+from kraft.load.facts import facts_of
+from kraft.load.generate import Job, generate
+from kraft.load.intervals import Interval
 from kraft.load.percentiles import curve_of, figures_of, histogram_of
+from kraft.load.places import open_all, producers
+from kraft.load.processes import generate_together
 from kraft.load.relay import for_core
-from kraft.load.workload import Workload
+from kraft.load.workload import Workload, produce_spec
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import name_of
-from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
-from kraft_native.bench.load_generator import Load, LoadResult, LoadSpec
+from kraft_native.bench.load_generator import Load, LoadResult
 
 FILL_BATCH_BYTES: Final = 1 << 20
 FILL_IN_FLIGHT: Final = 2
@@ -38,7 +36,9 @@ class Measurement:
     Latencies are microseconds by percentile ("50", ..., "max", "mean"), limited to those that `samples` can show. Bytes
     are of frames, and of records for a Fetch. CPU and memory figures are of the server's processes together, None when
     none was named. `date` is the begin of the run, in UTC. `host` and `version` are those of the load generator.
-    `generator_busy` is the share of the time that its busiest thread computed.
+    `generator_busy` is the share of the time that its busiest thread computed, `processes` are its own. The totals
+    of records and of their batches' bytes are those that the server accepted, and those that readers received.
+    `durability` is the class of the topics, `metadata_version` that of the cluster.
     """
 
     workload: dict[str, Any]
@@ -64,44 +64,63 @@ class Measurement:
     host: str = ""
     version: str = ""
     generator_busy: float | None = None
+    processes: int = 1
+    records_sent: int = 0
+    record_bytes_sent: int = 0
+    records_read: int = 0
+    record_bytes_read: int = 0
+    durability: str = ""
+    metadata_version: str = ""
+    cluster_id: str = ""
+    brokers: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warmup: float = 2.0,
-            pids: Sequence[int] = (), slots: int = 50) -> Measurement:
-    """Load the cluster for `warmup` seconds without and `seconds` with counting.
+            pids: Sequence[int] = (), slots: int = 50, processes: int = 1,
+            report: Callable[[Interval], None] | None = None) -> Measurement:
+    """Load the cluster for `warmup` seconds without and `seconds` with counting, from this process or from several
+    others. `report` receives each second of the counted time, in another thread.
 
     A server's refusals are counted, not raised. Raises `OperationError` when it closes a connection or answers wrongly,
     and what `cpu_seconds` raises.
     """
-    with _prepared(workload, cluster) as (specs, connections), for_core(specs, connections) as (loaded, relay):
-        load = Load(loaded)
-        if warmup > 0:
-            load.run(warmup)
-        date = datetime.now(UTC).isoformat(timespec="seconds")
-        before, begin, computed = cpu_seconds(pids), time.monotonic(), time.thread_time()
-        encrypted = relay.computed_seconds() if relay else 0.0
-        result = load.run(seconds, slots=slots)
-        busy = max(time.thread_time() - computed, (relay.computed_seconds() if relay else 0.0) - encrypted)
-        busy /= time.monotonic() - begin
-        after, elapsed = cpu_seconds(pids), time.monotonic() - begin
-        used = None if before is None or after is None else after - before
-        found = _figures(workload, cluster, result, used, elapsed, _resident_megabytes(pids))
-        return replace(found, date=date, host=platform.node(), version=__version__, generator_busy=busy)
+    facts = facts_of(workload, cluster)
+    sampled: list[float | None] = []
+    begun: list[float] = []
+
+    def begin() -> None:
+        begun.extend((time.time(), time.monotonic()))
+        sampled.append(cpu_seconds(pids))
+
+    job = Job(workload, seconds, warmup, slots)
+    if processes == 1:
+        found = generate(job, cluster, begin=begin, report=report)
+    else:
+        found = generate_together(job, cluster, processes, begin=begin, report=report)
+    elapsed = time.monotonic() - begun[1]
+    sampled.append(cpu_seconds(pids))
+    before, after = sampled
+    used = None if before is None or after is None else after - before
+    figures = _figures(workload, cluster, found.result, used, elapsed, _resident_megabytes(pids))
+    return replace(figures, date=datetime.fromtimestamp(begun[0], UTC).isoformat(timespec="seconds"),
+                   host=platform.node(), version=__version__, generator_busy=found.busy, processes=processes,
+                   durability=facts.durability, metadata_version=facts.metadata_version, cluster_id=facts.cluster_id,
+                   brokers=facts.brokers)
 
 
 def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
     """Append about `data_bytes` of the workload's records to its topic, spread over the connections' partitions. The
     batches have the workload's size: a Fetch returns at least one whole batch, whatever its limits."""
-    filler = Workload("produce", workload.connections, FILL_IN_FLIGHT, 0.0, workload.record_bytes,
-                      workload.batch_bytes or min(FILL_BATCH_BYTES, data_bytes), topic=workload.topic)
-    opened = parts.partitions_of(filler, cluster)
+    filler = replace(workload, kind="produce", in_flight=FILL_IN_FLIGHT, rate=0.0, acks=1, codec="none", groups=1,
+                     batch_bytes=workload.batch_bytes or min(FILL_BATCH_BYTES, data_bytes))
+    opened = open_all(producers(filler, cluster), cluster)
     try:
-        specs = [parts.produce_spec(filler, connection, partition) for connection, partition in opened]
-        left = max(1, data_bytes // len(filler.batch()))
-        with for_core(specs, [connection for connection, _ in opened]) as (loaded, _):
+        specs = [produce_spec(filler, each.connection, each.places) for each in opened]
+        left = max(1, data_bytes // specs[0].batch_bytes)
+        with for_core(specs, [each.connection for each in opened]) as (loaded, _):
             load = Load(loaded)
             while left > 0:
                 result = load.run(FILL_STEP_SECONDS, requests_max=left)
@@ -111,64 +130,8 @@ def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:
                     raise RefusedError(f"filling {workload.topic}", ErrorCode.REQUEST_TIMED_OUT)
                 left -= result.requests
     finally:
-        _close(opened)
-
-
-@contextlib.contextmanager
-def _prepared(workload: Workload, cluster: Cluster) -> Iterator[tuple[list[LoadSpec], list[Connection]]]:
-    """Yield the specs of a workload with their connections, which are closed at the end."""
-    opened: list[tuple[Connection, int]] = []
-    with contextlib.ExitStack() as stack:
-        stack.callback(_close, opened)
-        if workload.kind == "ping":
-            first = cluster.any()
-            opened += [(cluster.connect(first.host, first.port), 0) for _ in range(workload.connections)]
-            specs = [parts.ping_spec(workload, connection) for connection, _ in opened]
-        elif workload.kind == "commit":
-            names = commit_names(workload.connections)
-            stack.callback(_forget_commits, cluster, names)
-            specs, quorum = [], QuorumClient(cluster)
-            quorum.describe()                       # waits until there is a leader
-            for name in names:
-                opened.append((quorum.leader(), 0))
-                specs.append(parts.commit_spec(workload, opened[-1][0], name))
-        elif workload.kind == "produce":
-            opened += parts.partitions_of(workload, cluster)
-            specs = [parts.produce_spec(workload, connection, partition) for connection, partition in opened]
-        elif workload.kind == "fetch":
-            opened += parts.partitions_of(workload, cluster)
-            specs = [parts.fetch_spec(workload, connection, partition,
-                                      offset_of(connection, workload.topic, partition, EARLIEST))
-                     for connection, partition in opened]
-        else:
-            opened += parts.partitions_of(workload, cluster)
-            specs = [parts.produce_spec(workload, connection, partition, stamped=True)
-                     for connection, partition in opened]
-            readers = parts.partitions_of(workload, cluster)
-            opened += readers
-            specs += [parts.fetch_spec(workload, connection, partition,
-                                       offset_of(connection, workload.topic, partition, LATEST), wrap=False,
-                                       stamped=True) for connection, partition in readers]
-        yield specs, [connection for connection, _ in opened]
-
-
-def commit_names(count: int) -> list[str]:
-    """Return client ids that no client has: each commit changes a limit of one of them."""
-    mark = random.SystemRandom().randrange(1 << 32)
-    return [f"kraft-bench-{mark:08x}-{number}" for number in range(count)]
-
-
-def _forget_commits(cluster: Cluster, names: Sequence[str]) -> None:
-    """Remove what the commits left in the metadata."""
-    with QuorumClient(cluster).leader() as connection:
-        answer = connection.send(parts.forget_request(names), AlterClientQuotasResponse)
-    for entry in answer.entries:
-        check("removing the limits of kraft bench", entry.error_code, entry.error_message)
-
-
-def _close(opened: list[tuple[Connection, int]]) -> None:
-    for connection, _ in opened:
-        connection.close()
+        for each in opened:
+            each.connection.close()
 
 
 def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: float | None, elapsed: float,
@@ -194,6 +157,8 @@ def _figures(workload: Workload, cluster: Cluster, result: LoadResult, cpu: floa
         resident_megabytes=resident, requests_per_slot=result.slot_requests,
         histogram=curve_of(histogram), end_to_end_histogram=curve_of(end_to_end),
         samples=histogram.get_total_count(), end_to_end_samples=end_to_end.get_total_count(),
+        records_sent=result.accepted_records, record_bytes_sent=result.accepted_bytes,
+        records_read=result.records, record_bytes_read=result.records_bytes,
     )
 
 

@@ -44,7 +44,8 @@ def html_report(title: str, runs: Sequence[tuple[str, Measurement]], ratios: Seq
 
 SUMMARY: Final = ("requests/s", "MB/s", "p50 us", "p99 us", "p99.9 us", "max us", "end-to-end p50 us",
                   "end-to-end p99 us", "end-to-end max us", "errors", "CPU us/request", "CPU s/GB")
-ORIGIN: Final = ("date", "host", "version", "server", "loop", "latency samples", "end-to-end samples")
+ORIGIN: Final = ("date", "host", "version", "processes", "server", "metadata.version", "durability", "loop",
+                 "latency samples", "end-to-end samples")
 
 
 def _summary(name: str, run: Measurement) -> tuple[str, ...]:
@@ -57,7 +58,9 @@ def _summary(name: str, run: Measurement) -> tuple[str, ...]:
 
 def _origin(name: str, run: Measurement) -> tuple[str, ...]:
     known = {each.name: run.workload[each.name] for each in fields(Workload) if each.name in run.workload}
-    return (name, run.date or "-", run.host or "-", f"kraft {run.version}" if run.version else "-", run.server,
+    return (name, run.date or "-", run.host or "-", f"kraft {run.version}" if run.version else "-",
+            str(run.processes), f"{run.server}, {run.brokers} broker(s)" if run.brokers else run.server,
+            run.metadata_version or "-", run.durability or "-",
             Workload(**known).loop, f"{run.samples:,}" if run.samples else "-",
             f"{run.end_to_end_samples:,}" if run.end_to_end_samples else "-")
 

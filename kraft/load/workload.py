@@ -4,18 +4,27 @@ The positions of fields in requests and replies are found with the codecs. A mes
 changed, and the first byte that differs is the field's. So the native core needs no knowledge of any API.
 """
 
-import random
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from kraft.client import Cluster, Connection, RefusedError
+from kraft.client import Connection
 from kraft.client.fetcher import Limits, fetch_request
 from kraft.client.producer import PRODUCE_VERSION_MAX, produce_request
 from kraft.load.errors import InvalidWorkloadError
+from kraft.load.payload import (
+    POOL_BATCHES_MAX,
+    POOL_BYTES_MAX,
+    RECORD_OVERHEAD_BYTES,
+    STAMP_BYTES,
+    Batch,
+    batches,
+    keys_of,
+    parse_keys,
+    values_of,
+)
 from kraft.protocol.apis import API_BY_KEY
-from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import encode_response_header
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -24,10 +33,10 @@ from kraft.protocol.messages.alter_client_quotas_response import EntryData as An
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraft_native.batch.batch import HEADER_BYTES
-from kraft_native.batch.records import BatchBuilder
-from kraft_native.bench.load_generator import LoadSpec
+from kraft_native.bench.load_generator import LoadFrame, LoadSpec
 
 KINDS: Final = ("ping", "produce", "fetch", "end-to-end", "commit")
 FETCH_VERSION_MAX: Final = 11        # the last whose records have a plain length and whose topics have names
@@ -35,11 +44,16 @@ PING_VERSION_MAX: Final = 3
 COMMIT_VERSION_MAX: Final = 1
 COMMIT_LIMIT: Final = "controller_mutation_rate"
 PRODUCE_TIMEOUT_MS: Final = 30_000
-STAMP_BYTES: Final = 8
-RECORD_OVERHEAD_BYTES: Final = 12
 # Limits of which only the lower half of the mantissa differs: the generator writes a number there.
 _LOWEST_LIMIT, _HIGHEST_LIMIT = struct.unpack(">2d", bytes.fromhex("409000000000000040900000ffffffff"))
-_STAMP_MARK: Final = bytes(range(0xA0, 0xA8))
+
+
+class Place(NamedTuple):
+    """A partition, and how many its topic has."""
+
+    topic: str
+    partition: int
+    partitions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +62,13 @@ class Workload:
 
     `record_bytes` is the size of a record's value (8 to 64 Mi), `batch_bytes` the approximate size of a batch; a batch
     has at least one record. `rate` is requests per second over all connections, 0 for a closed loop with `in_flight`
-    requests on each. `fetch_bytes` is max.bytes of a Fetch, which reads with read_committed if `committed`. Raises
+    requests on each. `fetch_bytes` is max.bytes of a Fetch, which reads with read_committed if `committed`. Several
+    `topics` have names with a number. `groups` read every partition beside the producers. With `spread` a connection
+    sends to all partitions of its broker, one after the other.
+
+    `keys` is a distribution (see `payload.parse_keys`). Values are the lines of `payload_file`, or have the lengths in
+    `payload_lengths`; otherwise they have `record_bytes`. `random_share` is the part of a value that is random.
+    `pool` is the number of different batches of a connection, 0 for as many as keys and values need. Raises
     `InvalidWorkloadError`, which names the invalid setting.
     """
 
@@ -64,10 +84,19 @@ class Workload:
     committed: bool = False
     topic: str = "kraft-bench"
     seed: int = 1
+    topics: int = 1
+    groups: int = 1
+    spread: bool = False
+    keys: str = "none"
+    payload_file: str = ""
+    payload_lengths: str = ""
+    random_share: float = 1.0
+    pool: int = 0
 
     def __post_init__(self) -> None:
         limits = {"connections": (1, 10_000), "in_flight": (1, 1 << 16), "record_bytes": (STAMP_BYTES, 64 << 20),
-                  "batch_bytes": (0, 1 << 30), "fetch_bytes": (1, 1 << 30), "rate": (0, 100_000_000)}
+                  "batch_bytes": (0, 1 << 30), "fetch_bytes": (1, 1 << 30), "rate": (0, 100_000_000),
+                  "topics": (1, 1_000), "groups": (1, 1_000), "random_share": (0, 1), "pool": (0, POOL_BATCHES_MAX)}
         for name, (low, high) in limits.items():
             value = getattr(self, name)
             if not low <= value <= high:
@@ -82,6 +111,26 @@ class Workload:
             raise InvalidWorkloadError(f"in_flight: {self.in_flight}, but a Fetch reads on from its last reply: only 1")
         if self.kind == "end-to-end" and self.codec != "none":
             raise InvalidWorkloadError("codec: end-to-end stamps records, which it cannot inside a compressed batch")
+
+        if self.groups > 1 and self.kind != "end-to-end":
+            raise InvalidWorkloadError(f"groups: {self.groups}, but only end-to-end has groups of readers")
+        if self.payload_file and self.payload_lengths:
+            raise InvalidWorkloadError("payload_lengths: the values are those of the payload_file already")
+        if self.topics > self.connections and not self.spread and self.kind in ("produce", "end-to-end", "fetch"):
+            raise InvalidWorkloadError(f"connections: {self.connections} is below {self.topics}, the number of topics")
+        parse_keys(self.keys)
+
+    @property
+    def topic_names(self) -> list[str]:
+        """Return the topics: the name itself, or with a number behind it when there are several."""
+        width = len(str(self.topics - 1))       # all names have the same length: see `produce_spec`
+        return [self.topic] if self.topics == 1 else [f"{self.topic}-{number:0{width}}" for number in
+                                                      range(self.topics)]
+
+    @property
+    def has_varied_records(self) -> bool:
+        """Return whether the batches of a connection differ."""
+        return bool(self.pool or self.payload_file or self.payload_lengths) or parse_keys(self.keys).number > 1
 
     @property
     def records_per_batch(self) -> int:
@@ -100,14 +149,17 @@ class Workload:
             return f"open: {self.rate:,.0f} requests/s are due, at most {self.in_flight} open per connection"
         return f"closed: {self.in_flight} open per connection, the next when a reply comes"
 
-    def batch(self) -> bytes:
-        """Build a batch of random values, the same for the same seed. The first value begins with room for a stamp."""
-        values = random.Random(self.seed)
-        builder = BatchBuilder(self.codec)
-        for number in range(self.records_per_batch):
-            mark = _STAMP_MARK if number == 0 else values.randbytes(STAMP_BYTES)
-            builder.append(mark + values.randbytes(self.record_bytes - STAMP_BYTES), timestamp_ms=-1)
-        return builder.build()
+    def batches(self, place: Place, *, places: int = 1, stamped: bool = False) -> list[Batch]:
+        """Build the pool of batches for one of a connection's `places`, the same for the same seed. All connections
+        together have at most `POOL_BATCHES_MAX` batches, and each place has one."""
+        wanted = self.pool or (POOL_BATCHES_MAX if self.has_varied_records else 1)
+        values = values_of(self.record_bytes, self.random_share, self.payload_file, self.payload_lengths, self.seed)
+        keys = keys_of(self.keys, place.partition, place.partitions, self.seed)
+        is_sized = self.batch_bytes and (self.payload_file or self.payload_lengths)
+        return batches(values, keys, self.codec, self.batch_bytes,
+                       records=0 if is_sized else self.records_per_batch if self.batch_bytes else 1,
+                       count=max(1, min(wanted, POOL_BATCHES_MAX // (self.connections * places))),
+                       bytes_max=POOL_BYTES_MAX // (self.connections * places), stamped=stamped)
 
 
 def ping_spec(workload: Workload, connection: Connection) -> LoadSpec:
@@ -142,36 +194,45 @@ def _limit_request(client_id: str, limit: float | None) -> AlterClientQuotasRequ
         ops=[OpData(key=COMMIT_LIMIT, value=limit or 0.0, remove=limit is None)])])
 
 
-def produce_spec(workload: Workload, connection: Connection, partition: int, *, stamped: bool = False) -> LoadSpec:
-    """Spec that sends one batch to one partition repeatedly."""
-    batch = workload.batch()
-    request = produce_request({(workload.topic, partition): batch}, workload.acks, PRODUCE_TIMEOUT_MS)
-    version = connection.version(request.API_KEY, PRODUCE_VERSION_MAX)
-    frame = connection.frame(request, version)
+def produce_spec(workload: Workload, connection: Connection, places: Sequence[Place], *, share: float | None = None,
+                 stamped: bool = False) -> LoadSpec:
+    """Spec that sends batches to the partitions, one after the other. `share` is the part of the workload's rate that
+    is due on this connection; None is an equal one. All names of the topics have the same length, or there is one
+    place."""
+    version = connection.version(ProduceRequest.API_KEY, PRODUCE_VERSION_MAX)
+    pools = [workload.batches(place, places=len(places), stamped=stamped) for place in places]
+    frames = []
+    for number in range(max(map(len, pools))):
+        for place, pool in zip(places, pools, strict=True):
+            batch = pool[number % len(pool)]
+            request = produce_request({(place.topic, place.partition): batch.data}, workload.acks, PRODUCE_TIMEOUT_MS)
+            frame = connection.frame(request, version)
+            frames.append(LoadFrame(frame, frame.index(batch.data) - 4 if stamped else -1, len(batch.data), batch.stamp,
+                                    batch.records))
 
     def answer(code: int) -> ProduceResponse:
-        part = PartitionProduceResponse(index=partition, error_code=code)
-        return ProduceResponse(responses=[TopicProduceResponse(name=workload.topic, partition_responses=[part])])
+        part = PartitionProduceResponse(index=places[0].partition, error_code=code)
+        return ProduceResponse(responses=[TopicProduceResponse(name=places[0].topic, partition_responses=[part])])
 
-    spec = LoadSpec(connection.socket.fileno(), frame, workload.in_flight, workload.interval_ns,
+    interval_ns = workload.interval_ns if share is None or not workload.rate else round(1e9 / workload.rate / share)
+    first = frames[0]
+    return LoadSpec(connection.socket.fileno(), first.frame, workload.in_flight, interval_ns,
                     no_reply=workload.acks == 0, error_position=_code_position(answer, version),
-                    batch_bytes=len(batch), records=workload.records_per_batch)
-    if stamped:
-        spec = spec._replace(batch_position=frame.index(batch) - 4, stamp_position=batch.index(_STAMP_MARK))
-    return spec
+                    batch_position=first.batch_position, batch_bytes=first.batch_bytes,
+                    stamp_position=first.stamp_position, records=first.records, more=frames[1:])
 
 
-def fetch_spec(workload: Workload, connection: Connection, partition: int, first_offset: int, *, wait_ms: int = 500,
+def fetch_spec(workload: Workload, connection: Connection, place: Place, first_offset: int, *, wait_ms: int = 500,
                wrap: bool = True, stamped: bool = False) -> LoadSpec:
     """Spec that reads one partition from `first_offset` on; with `wrap` it begins there again at the log's end."""
     limits = Limits(workload.fetch_bytes, workload.fetch_bytes, wait_ms=0 if wrap else wait_ms)
 
     def answer(code: int) -> FetchResponse:
-        part = PartitionData(partition_index=partition, error_code=code, aborted_transactions=None, records=b"")
-        return FetchResponse(responses=[FetchableTopicResponse(topic=workload.topic, partitions=[part])])
+        part = PartitionData(partition_index=place.partition, error_code=code, aborted_transactions=None, records=b"")
+        return FetchResponse(responses=[FetchableTopicResponse(topic=place.topic, partitions=[part])])
 
     version = connection.version(FetchRequest.API_KEY, FETCH_VERSION_MAX)
-    frames = [connection.frame(fetch_request(workload.topic, partition, offset, limits,
+    frames = [connection.frame(fetch_request(place.topic, place.partition, offset, limits,
                                              committed=workload.committed), version)
               for offset in (0, -1)]
     return LoadSpec(
@@ -179,27 +240,6 @@ def fetch_spec(workload: Workload, connection: Connection, partition: int, first
         fetch_offset_position=_first_difference(*frames) - 4,
         records_position=len(_reply(answer(0), version)) - 4, first_offset=first_offset, wrap=wrap,
         reads_stamps=stamped)
-
-
-def partitions_of(workload: Workload, cluster: Cluster) -> list[tuple[Connection, int]]:
-    """Open, for each of the workload's connections, its own connection to the leader of a partition, round robin.
-    Raises `RefusedError` for a partition without a leader. No connection stays open after an error."""
-    nodes = {node.node_id: node for node in cluster.nodes()}
-    partitions = sorted(cluster.topic(workload.topic).partitions, key=lambda each: each.partition_index)
-    chosen = [partitions[number % len(partitions)] for number in range(workload.connections)]
-    for each in chosen:
-        if each.leader_id not in nodes:
-            raise RefusedError(f"partition {workload.topic}-{each.partition_index}", ErrorCode.LEADER_NOT_AVAILABLE)
-    opened: list[tuple[Connection, int]] = []
-    try:
-        for each in chosen:
-            leader = nodes[each.leader_id]
-            opened.append((cluster.connect(leader.host, leader.port), each.partition_index))
-    except BaseException:
-        for connection, _ in opened:
-            connection.close()
-        raise
-    return opened
 
 
 def _reply(response: Message, version: int) -> bytes:
