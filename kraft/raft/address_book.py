@@ -36,8 +36,10 @@ class AddressBook:
     voters: tuple[int, ...] = ()
     """Ids of the voters and of the future voters, as the last answer to DiscoverBrokers gave them. This replica's log
     may not have them yet."""
-    tries: dict[int, int] = field(default_factory=dict)
-    """Consecutive failed tries, for nodes with several addresses."""
+    tried: dict[int, Endpoint] = field(default_factory=dict)
+    """Address of the last request to each node, until that has failed."""
+    failures: dict[int, tuple[Endpoint, ...]] = field(default_factory=dict)
+    """Addresses at which a node was not found since all of them were tried last, for nodes with several."""
 
     def learn(self, known: Known) -> bool:
         """Keep an announcement; return whether it is the newest of its node."""
@@ -48,7 +50,8 @@ class AddressBook:
             return False
         self.nodes[node_id] = known
         self.direct.pop(node_id, None)
-        self.tries.pop(node_id, None)
+        self.tried.pop(node_id, None)
+        self.failures.pop(node_id, None)
         return True
 
     def endpoints(self, node_id: int) -> Endpoints:
@@ -56,15 +59,20 @@ class AddressBook:
         return known.endpoints if known else ()
 
     def choose(self, node_id: int, addresses: Sequence[Endpoint]) -> Endpoint | None:
-        """Return the address to try next, of all that are known of a node."""
-        return addresses[self.tries.get(node_id, 0) % len(addresses)] if addresses else None
+        """Return the address to try next, of all that are known of a node: the first that has not failed."""
+        failures = self.failures.get(node_id, ())
+        return next((each for each in addresses if each not in failures), addresses[0] if addresses else None)
 
-    def failed(self, node_id: int) -> None:
-        """Record that the address tried last does not lead to the node."""
-        self.tries[node_id] = self.tries.get(node_id, 0) + 1
+    def sent(self, node_id: int, address: Endpoint | None) -> None:
+        """Record where a request to a node is sent."""
+        if address is not None:
+            self.tried[node_id] = address
 
-    def worked(self, node_id: int, count: int) -> None:
-        """Record that the node answered at the address tried last, one of `count`."""
-        tries = self.tries.get(node_id, 0)
-        if tries >= count:
-            self.tries[node_id] = tries % count
+    def failed(self, node_id: int, addresses: Sequence[Endpoint]) -> None:
+        """Record that the address tried last does not lead to the node, which has these addresses now. Failures belong
+        to addresses, so those of others hold when the list changes. When all have failed, a new round begins."""
+        tried = self.tried.pop(node_id, None) or self.choose(node_id, addresses)
+        failures = tuple(each for each in addresses if each == tried or each in self.failures.get(node_id, ()))
+        self.failures.pop(node_id, None)
+        if 0 < len(failures) < len(addresses):
+            self.failures[node_id] = failures

@@ -89,7 +89,9 @@ def _registered(replica: Replica) -> OutgoingRequest:
     """Return the Fetch from the log end, which the driver sends or has sent."""
     node_id, request = replica.leader_id, next_fetch(replica, replica.config.fetch_max_wait_ms)
     correlation = replica.requests.sent(node_id, request, replica.now_ms)
-    return OutgoingRequest(node_id, replica.address_of(node_id), correlation, request)
+    address = replica.address_of(node_id)
+    replica.addresses.sent(node_id, address)
+    return OutgoingRequest(node_id, address, correlation, request)
 
 
 def revoke(replica: Replica, role: Follower, former: FollowLease, outcome: Outcome) -> OutgoingRequest | None:
@@ -105,7 +107,6 @@ def revoke(replica: Replica, role: Follower, former: FollowLease, outcome: Outco
     replica.requests.finish(node_id, former.fetch.correlation)
     if outcome.high_watermark != UNKNOWN_OFFSET:
         replica.requests.speed_up(node_id, replica.now_ms, replica.config.patience_ms)
-        replica.address_worked(node_id)
         replica.note_leader_contact(role)
         replica.advance_high_watermark(min(outcome.high_watermark, end_offset), leader=node_id)
     return _registered(replica) if outcome.is_outstanding else None

@@ -212,12 +212,7 @@ class Replica:
     def address_failed(self, node_id: int) -> None:
         """Record that the node was not found at the address tried last. The next request uses another one, if one is
         known."""
-        if len(self.addresses_of(node_id)) > 1:
-            self.addresses.failed(node_id)
-
-    def address_worked(self, node_id: int) -> None:
-        if node_id in self.addresses.tries:
-            self.addresses.worked(node_id, max(1, len(self.addresses_of(node_id))))
+        self.addresses.failed(node_id, self.addresses_of(node_id))
 
     def learn_address(self, known: Known, *, is_direct: bool = False) -> None:
         """Record where a node listens; `is_direct`: the node itself says so.
@@ -269,7 +264,9 @@ class Replica:
             self._unanswered(node_id)
         limits = [each for each in (timeout_ms, self._patience_ms(node_id, request)) if each is not None]
         correlation = self.requests.sent(node_id, request, self.now_ms, min(limits, default=None))
-        self.outbox.append(OutgoingRequest(node_id, address or self.address_of(node_id), correlation, request))
+        where = address or self.address_of(node_id)
+        self.addresses.sent(node_id, where)
+        self.outbox.append(OutgoingRequest(node_id, where, correlation, request))
 
     def _unanswered(self, node_id: int) -> None:
         self.address_failed(node_id)
@@ -414,7 +411,7 @@ class Replica:
         self.leader_id = leader_id
         if endpoints and endpoints != self.leader_endpoints:
             self.leader_endpoints = endpoints
-            self.addresses.tries.pop(leader_id, None)
+            self.addresses.failures.pop(leader_id, None)
 
     # --- changes of role ---------------------------------------------------------------------------------------------
 

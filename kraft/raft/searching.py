@@ -13,7 +13,6 @@ from typing import Final
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.messages import (
     DiscoverRequest,
-    DiscoverResponse,
     EndQuorumEpochRequest,
     FetchRequest,
     Loss,
@@ -181,8 +180,7 @@ def judge_address(replica: Replica, node_id: int, answer: Response | Lost) -> No
     """Record whether a node was found at the queried address.
 
     Another process may listen there by now. It refuses a voter's key, or a request that its own id seems to have sent,
-    and it does not act as the leader. What it says of the quorum is true nevertheless, so an answer to DiscoverBrokers
-    proves nothing.
+    and it does not act as the leader. What it says of the quorum is true nevertheless.
     """
     replica.requests.speed_up(node_id, replica.now_ms, replica.config.patience_ms)
     if isinstance(answer, Lost):
@@ -190,5 +188,3 @@ def judge_address(replica: Replica, node_id: int, answer: Response | Lost) -> No
             replica.address_failed(node_id)
     elif answer.error in WRONG_NODE or (node_id == replica.leader_id and answer.error is not ErrorCode.NONE):
         replica.address_failed(node_id)
-    elif not isinstance(answer, DiscoverResponse):
-        replica.address_worked(node_id)

@@ -208,10 +208,10 @@ def test_a_follower_names_the_address_that_its_leader_announced() -> None:
 
 
 def test_the_address_of_a_new_leader_is_tried_first() -> None:
-    """Earlier failures at other addresses of that node do not count against it."""
+    """Also where that node was not found earlier."""
     core = Core(1, HardState(1, None, 3))
-    core.receive(listens(3, NEW))
-    core.raft.replica.addresses.failed(3)
+    core.receive(listens(3, address(34)))
+    core.raft.replica.address_failed(3)
     core.receive(announcement(3, 1, 2, address(34)))
     assert isinstance(core.sent[3].request, FetchRequest)
     assert core.sent[3].address == address(34)[0]
