@@ -15,8 +15,9 @@ a later transaction. *Repetition* means the previous epoch, *new* the present on
 | CompleteAbort | done | ends, without partitions | PRODUCER_FENCED | INVALID_TXN_STATE |
 | CompleteCommit | INVALID_TXN_STATE | ends, without partitions | done | INVALID_TXN_STATE |
 
-A repetition is fenced when the present epoch is one that only markers may have: the coordinator aborted the transaction
-below transaction.version 2, after the last epoch of a client. The client gets a new producer id from InitProducerId.
+A request with the previous epoch is a repetition only if the transaction that has ended last increased the epoch. Below
+transaction.version 2 several transactions have the present epoch, and the last of them says nothing about that of the
+request. The client is fenced then, and starts again with InitProducerId.
 
 A repeated commit finds an aborted transaction only if the coordinator aborted it. PRODUCER_FENCED then lets the client
 start again (KAFKA-20785). A new abort that finds the previous transaction prepared is legal: EndTxn is answered before
@@ -128,7 +129,7 @@ def _check_epoch(transaction: Transaction, identity: Identity) -> bool:
     """Return whether the request repeats the previous one. Refuses other identities."""
     client = transaction.client
     if identity.producer_id == client.producer_id:
-        is_repetition = identity.epoch + 1 == client.epoch <= LAST_CLIENT_EPOCH
+        is_repetition = transaction.bumps_epoch and identity.epoch + 1 == client.epoch
     elif (identity == (_previous_id(transaction), LAST_CLIENT_EPOCH) and client.epoch == 0):
         is_repetition = True
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kraft.broker.coordinator.errors import RefusedError
-from kraft.broker.transactions.state import NO_ID, Identity, Status, TopicPartition, Transaction
+from kraft.broker.transactions.state import NO_EPOCH, NO_ID, Identity, Status, TopicPartition, Transaction
 from kraft.protocol.error_codes import ErrorCode
 
 
@@ -26,8 +26,10 @@ def add(transaction: Transaction | None, identity: Identity, partitions: Iterabl
     known.update(dict.fromkeys(partitions))
     if is_open and len(known) == count:
         return None
+    # The client uses its epoch: no request with the epoch before is a repetition of the one that got it.
     return replace(transaction, status=Status.ONGOING, partitions=tuple(known), update_ms=now_ms,
-                   start_ms=transaction.start_ms if is_open else now_ms, client_version=client_version)
+                   start_ms=transaction.start_ms if is_open else now_ms, client_version=client_version,
+                   last_producer_epoch=NO_EPOCH)
 
 
 def verify(transaction: Transaction | None, identity: Identity,

@@ -190,6 +190,22 @@ def test_a_client_never_gets_the_epoch_of_an_abort_below_version_2(commits: bool
     assert (response.error_code, response.producer_id, response.producer_epoch) == (NONE, FIRST_ID + 1, 0)
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_commit_of_an_aborted_transaction_does_not_repeat_a_later_one_in_the_same_epoch(commits: bool) -> None:
+    """A delayed EndTxn was answered with success, because a later transaction with the next epoch was committed below
+    transaction.version 2. Its own transaction was aborted by InitProducerId."""
+    node = TxnNode()
+    identity = opened(node)
+    assert init(node, identity).response.error_code == CONCURRENT
+    following = new_producer(node, expected=identity)
+    assert following == (FIRST_ID, 1)
+    add_one(node, following, version=3)
+    assert end_error(node, following, commits, version=4) == NONE
+    assert end_error(node, identity, commits) == FENCED
+    node.fail_over()
+    assert end_error(node, identity, commits) == FENCED
+
+
 def test_the_epoch_that_no_client_may_have_is_ended_too() -> None:
     """A log of Kafka with that bug has it in an open transaction."""
     node = TxnNode()

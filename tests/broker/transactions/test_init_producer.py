@@ -43,6 +43,17 @@ def test_a_repetition_gets_the_same_epoch_and_a_fenced_client_none() -> None:
     assert new_producer(node, expected=third).epoch == third.epoch + 1
 
 
+def test_an_epoch_that_is_in_use_is_not_given_out_again() -> None:
+    """A request that arrives after its producer has begun a transaction would give the same epoch to two producers."""
+    node = TxnNode()
+    first = new_producer(node)
+    second = new_producer(node, expected=first)
+    add_one(node, second, version=3)
+    assert init(node, first).response.error_code == ErrorCode.PRODUCER_FENCED
+    assert end_error(node, second, version=4) == ErrorCode.NONE
+    assert init(node, first).response.error_code == ErrorCode.PRODUCER_FENCED
+
+
 @pytest.mark.parametrize("epoch", [0, EXHAUSTED])
 def test_a_repetition_after_a_fail_over_gets_the_same_identity(epoch: int) -> None:
     """KAFKA-20310 and KAFKA-20357: the last epoch and the previous id are in the record."""
