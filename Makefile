@@ -42,6 +42,8 @@ PYTEST  := $(BIN)/python -m pytest -q -p no:benchmark
 ASAN_SO  = $(shell $${CC:-gcc} -print-file-name=libasan.so)
 UBSAN_SO = $(shell $${CC:-gcc} -print-file-name=libubsan.so)
 SANITIZED := build/sanitized
+# Made by tools/compiled_simulator.py; see docs/internals/simulator.md.
+SIMULATOR := build/simulator
 
 export KRAFT_JOBS ?= $(shell nproc)
 
@@ -185,19 +187,22 @@ cycles: build ## three brokers and three controllers started and stopped two hun
 # A shorter look: make simulate SIMULATE_SEEDS=0..199. A nightly one goes on from where the last ended.
 simulate: build ## ten thousand simulated runs of a quorum with faults, then every known bug found again; hours
 	@mkdir -p build
-	@$(BIN)/kraft simulate --seeds $(SIMULATE_SEEDS) --jobs $(JOBS) --output build/simulate.json
+	@$(BIN)/python -m tools.compiled_simulator
+	@PYTHONPATH=$(SIMULATOR) $(BIN)/kraft simulate --seeds $(SIMULATE_SEEDS) --jobs $(JOBS) --output build/simulate.json
 	@$(BIN)/kraft simulate --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants.json
 
 # make simulate-brokers BROKER_SEEDS=0..199
 simulate-brokers: build ## five thousand simulated runs with controllers, brokers and clients, then every known bug of those
 	@mkdir -p build
-	@$(BIN)/kraft simulate --brokers --seeds $(BROKER_SEEDS) --jobs $(JOBS) --output build/simulate-brokers.json
+	@$(BIN)/python -m tools.compiled_simulator
+	@PYTHONPATH=$(SIMULATOR) $(BIN)/kraft simulate --brokers --seeds $(BROKER_SEEDS) --jobs $(JOBS) --output build/simulate-brokers.json
 	@$(BIN)/kraft simulate --brokers --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants-brokers.json
 
 # make simulate-transactions TRANSACTION_SEEDS=0..199
 simulate-transactions: build ## five thousand simulated runs with transactional clients, a quarter of them hours long, then every known bug of those
 	@mkdir -p build
-	@$(BIN)/kraft simulate --transactions --seeds $(TRANSACTION_SEEDS) --jobs $(JOBS) --output build/simulate-transactions.json
+	@$(BIN)/python -m tools.compiled_simulator
+	@PYTHONPATH=$(SIMULATOR) $(BIN)/kraft simulate --transactions --seeds $(TRANSACTION_SEEDS) --jobs $(JOBS) --output build/simulate-transactions.json
 	@$(BIN)/kraft simulate --transactions --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants-transactions.json
 
 # Then four of the known bugs, each with the shortest trace that shows it.

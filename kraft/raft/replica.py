@@ -221,9 +221,9 @@ class Replica:
         leader campaigns soon, since the missing voter may be this one.
         """
         node_id = known.key.node_id
-        before, all_before = self.address_of(node_id), self.addresses_of(node_id)
-        if node_id == self.config.node_id:
+        if node_id == self.config.node_id or self.addresses.nodes.get(node_id) == known:
             return
+        before, all_before = self.address_of(node_id), self.addresses_of(node_id)
         if self.addresses.learn(known):
             if node_id == self.leader_id and self.leader_endpoints:
                 self.leader_endpoints = known.endpoints

@@ -108,9 +108,10 @@ def query_bootstrap_servers(replica: Replica) -> None:
 def query_next_voter(replica: Replica, role: Unattached | Follower) -> None:
     """Query the voters one after the other: those of the log, and those that DiscoverBrokers named. A voter that does
     not answer soon is passed over: a process that hangs accepts connections, and would be waited for indefinitely."""
-    discovered = [each for each in replica.addresses.voters if replica.voters.find(each) is None]
-    nodes = [each for each in (*replica.voters.ids, *discovered)
-             if each not in (replica.config.node_id, replica.leader_id) and replica.address_of(each) is not None]
+    voters = replica.voters.ids
+    discovered = [each for each in replica.addresses.voters if each not in voters]
+    nodes = [each for each in (*voters, *discovered)
+             if each not in (replica.config.node_id, replica.leader_id) and replica.addresses_of(each)]
     for _ in range(len(nodes) + 1):
         if not nodes:
             return

@@ -361,7 +361,7 @@ class BrokerFaults(Faults):
         partition = self._metadata.registration_of((topic.topic_id, index))
         if partition is None:
             return
-        successors = [each for each in partition.isr if each not in (partition.leader, *controllers)]
+        successors = [each for each in partition.isr if each != partition.leader and each not in controllers]
         if successors and len(partition.isr) > 1:
             successor = self._random.choice(successors)
             followers = [each for each in partition.isr if each != successor]

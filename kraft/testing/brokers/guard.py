@@ -68,7 +68,8 @@ class Guard:
             return False
         for _topic, _index, partition in self._image().partitions():
             members = (*partition.isr, *partition.elr)
-            if broker_id in (*members, *partition.last_known_elr) and not any(each != broker_id for each in members):
+            is_known = broker_id in members or broker_id in partition.last_known_elr
+            if is_known and all(each == broker_id for each in members):
                 return False
         return True
 

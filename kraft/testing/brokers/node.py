@@ -75,11 +75,10 @@ class BrokerSurroundings(Surroundings):
 class BrokerNode(Node):
     """A process of the cluster. `has_broker`: its roles include broker. `broker` is set while it runs as one."""
 
-    _around: BrokerSurroundings
-
     def __init__(self, config: RaftConfig, surroundings: BrokerSurroundings, random: Random, clock: Clock, *,
                  has_broker: bool) -> None:
         self.has_broker = has_broker
+        self._brokers = surroundings
         self.broker_disk = BrokerDisk(
             config.node_id, surroundings.options.directories, surroundings.storage, surroundings.chain_before)
         self.rules = TableRules({})
@@ -119,7 +118,7 @@ class BrokerNode(Node):
 
     @property
     def judge(self) -> BrokerJudge:
-        return self._around.judge
+        return self._brokers.judge
 
     @property
     def now_ms(self) -> int:
@@ -141,7 +140,7 @@ class BrokerNode(Node):
                 self._machine.run_replay = self._in_steps
             if self.options.grace_ms:
                 self._machine.on_probe = self._probe
-                self._connections = BrokerConnections(self._machine, self._around.wire)
+                self._connections = BrokerConnections(self._machine, self._brokers.wire)
         return self._machine
 
     def random_of(self, name: str) -> Random:
@@ -171,7 +170,7 @@ class BrokerNode(Node):
             self.broker_disk.crash()
             if power:
                 self._around.counts["batches lost"] += self.broker_disk.lose_power(self._random)
-            self._around.wire.died(self, power=power)
+            self._brokers.wire.died(self, power=power)
 
     def resume(self) -> None:
         """Resume the process. Timers that are due fire before the events that arrived during the pause."""
@@ -246,7 +245,7 @@ class BrokerNode(Node):
         except DiskError as error:
             self._die(error)
         if self.is_up:
-            self._around.look(self)
+            self._brokers.look(self)
 
     def _settle(self) -> bool:
         """Process everything that follows from the event, until nothing is left."""
@@ -341,14 +340,14 @@ class BrokerNode(Node):
 
     def _load(self, snapshot: OffsetAndEpoch) -> None:
         super()._load(snapshot)
-        image = self._around.images.get(self.state) if snapshot.offset else None
+        image = self._brokers.images.get(self.state) if snapshot.offset else None
         self._loaded = None if image is None else image_of_snapshot(image, snapshot)
         if self._machine is not None:
             self._machine.load(_snapshot_steps(self._loaded))
 
     def _maybe_snapshot(self) -> None:
         if self.owes_snapshot:
-            self._around.images[self.state] = self.machine.image
+            self._brokers.images[self.state] = self.machine.image
         super()._maybe_snapshot()
 
     @property
@@ -362,13 +361,13 @@ class BrokerNode(Node):
     # --- brokers that may be offline ----------------------------------------------------------------------------------
 
     def _broker_node(self, broker_id: int) -> "BrokerNode":
-        node = self._around.wire.processes[broker_id]
+        node = self._brokers.wire.processes[broker_id]
         assert isinstance(node, BrokerNode)
         return node
 
     @property
     def wire(self) -> Wire:
-        return self._around.wire
+        return self._brokers.wire
 
     def runs(self, broker_id: int) -> bool:
         """Return whether a process of that broker runs, paused or not."""
@@ -419,7 +418,7 @@ class BrokerNode(Node):
         return True
 
     def connect(self, target_id: int, lane: str, body: object, answered: Answered) -> Connection | None:
-        return self._around.wire.request(self, target_id, lane, body, answered)
+        return self._brokers.wire.request(self, target_id, lane, body, answered)
 
     def serve(self, body: object, source_id: int, reply: Reply) -> None:
         if isinstance(body, ToController):

@@ -123,7 +123,7 @@ class Truth(BrokerJudge):
         """Check NoCommittedRecordLost: a replica that may lead drops nothing that is committed."""
         self._trace(f"{replica} is cut to {replica.log.end_offset}")
         registration = self._registration_of(replica.key)
-        if registration is not None and replica.broker_id in (*registration.isr, *registration.elr):
+        if registration is not None and replica.broker_id in registration.isr + registration.elr:
             self.candidate_has_everything(replica.key, replica.broker_id)
 
     def exposed(self, replica: Replica) -> None:

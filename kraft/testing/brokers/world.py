@@ -84,8 +84,6 @@ class BrokerCluster(Cluster):
 class BrokerWorld(World):
     """The world of a run with brokers. `disks`: the disks of the brokers, by id."""
 
-    cluster: BrokerCluster
-
     def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
                  listen: Callable[[int, float, Event], None] | None = None) -> None:
         self.disks: dict[int, BrokerDisk] = {}
@@ -100,21 +98,21 @@ class BrokerWorld(World):
         super().__init__(seed, options, trace, listen)
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
-        self._around = Around(self.loop, self.cluster.wire, lambda: self.cluster.options, self.counts,
+        self._around = Around(self.loop, self.broker_cluster.wire, lambda: self.cluster.options, self.counts,
                               self._partition_of, self._find, self._is_lossy,
                               lambda key: key[0] not in self.metadata.image.topics)
 
     def new_cluster(self, seed: int, options: Options) -> BrokerCluster:
-        cluster = BrokerCluster(self, seed, options)
+        cluster = self.broker_cluster = BrokerCluster(self, seed, options)
         self.admin = Admin(cluster, self.metadata, cluster.random("admin"), self._safe_start)
         return cluster
 
     def _nodes(self) -> list[BrokerNode]:
-        return self.cluster.broker_nodes()
+        return self.broker_cluster.broker_nodes()
 
     def new_faults(self, random: Random) -> Faults:
         return BrokerFaults(self.cluster, self.operator, random, self.admin, self.guard, self.metadata,
-                            self.cluster.wire, lambda: self.producers)
+                            self.broker_cluster.wire, lambda: self.producers)
 
     def run(self) -> None:
         disabled = logging.root.manager.disable
@@ -271,7 +269,7 @@ class BrokerWorld(World):
 
     def _any_broker(self, random: Random) -> BrokerNode | None:
         """Return a random broker that runs, or None."""
-        open_nodes = [node for node in self.cluster.broker_nodes()
+        open_nodes = [node for node in self.broker_cluster.broker_nodes()
                       if node.broker is not None and node.broker.is_open and not node.is_paused]
         return open_nodes[random.randrange(len(open_nodes))] if open_nodes else None
 
@@ -334,7 +332,7 @@ class BrokerWorld(World):
 
     def also_missing(self) -> ViolationError | None:
         self.admin.choose_leaders()
-        return liveness.unmet(self.cluster.broker_nodes(), self.metadata, self.producers, self.consumers)
+        return liveness.unmet(self.broker_cluster.broker_nodes(), self.metadata, self.producers, self.consumers)
 
     def stay_converged(self, for_us: int) -> None:
         """Let time pass, and check that everything that has converged still holds, or holds again soon: coordinators
@@ -385,7 +383,7 @@ class BrokerWorld(World):
         return sum(number for name, number in self.counts.items() if name.startswith("fetch answered"))
 
     def _stop_one(self) -> None:
-        nodes = [node for node in self.cluster.broker_nodes() if node.has_broker]
+        nodes = [node for node in self.broker_cluster.broker_nodes() if node.has_broker]
         if len(nodes) > 1 and self.cluster.options.voters != 2:
             node = nodes[self.loop.events % len(nodes)]
             life = node.life

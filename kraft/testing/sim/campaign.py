@@ -32,7 +32,7 @@ FAULTS = (
 )
 """Names under which runs count faults."""
 
-COLLECTION_THRESHOLDS = (20_000, 10, 5)
+COLLECTION_THRESHOLDS = (200_000, 10, 5)
 """See `gc.set_threshold`."""
 
 BROKERS = (

@@ -17,7 +17,7 @@ from kraft_native.replica.leased_follower import LeasedFollower
 
 UNCHANGED: Final = attrgetter(*(each.name for each in fields(FetchResponse)
                                 if each.name not in ("high_watermark", "records")))
-"""What the follower accepts only as it was in the last answer."""
+"""Returns the fields that a follower accepts only as they were in the last answer."""
 
 
 @dataclass(slots=True)

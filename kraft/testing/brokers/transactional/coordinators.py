@@ -104,7 +104,8 @@ class Coordinators:
             controller=_ControllerPort(owner), log_dirs=cast("LogDirPort", None), image=owner.image,
             telemetry=ClientTelemetry(owner.node.new_id), cold_reader=cold_reader, loggers=cast("LoggerPort", None),
             leaders=owner.leaders.checks)
-        self.checks = TransactionChecks(self.broker, SimDialer(owner.node, CHECK_LANE), owner.failed)
+        node, wire = owner.node, owner.node.wire
+        self.checks = TransactionChecks(self.broker, SimDialer(node, wire, CHECK_LANE), owner.failed)
         self.checks.local = self._check_here
         offsets.checks = self.checks
         produce.verifier = self.checks.verify
@@ -112,7 +113,7 @@ class Coordinators:
             OFFSETS_TOPIC: CoordinatorDriver(self.groups, appends, self.now_ms, owner.failed, cold_reader, LOAD_BYTES),
             TRANSACTION_TOPIC: CoordinatorDriver(self.transactions, transaction_appends, self.now_ms, owner.failed,
                                                  cold_reader, LOAD_BYTES)}
-        self.markers = MarkerSender(self.broker, self.transactions, SimDialer(owner.node, MARKER_LANE), self.now_ms,
+        self.markers = MarkerSender(self.broker, self.transactions, SimDialer(node, wire, MARKER_LANE), self.now_ms,
                                     self.schedule, owner.failed)
         self._serve()
 

@@ -2,20 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import cast
 
 from kraft.raft.types import Endpoint
 from kraft.runtime.net.dialer import CONNECT_SECONDS_MAX, Dialer
 from kraft.runtime.net.peers import PeerConnection
 from kraft.testing.brokers.ends import Receiver, receive
 from kraft.testing.brokers.wire import Connection, Process, Wire
-
-
-class Opener(Process, Protocol):
-    """The node that opens connections."""
-
-    @property
-    def wire(self) -> Wire: ...
 
 
 class PeerEnd:
@@ -55,9 +48,10 @@ def lane_of(purpose: str, number: int) -> str:
 class SimDialer(Dialer):
     """Opens the connections for one purpose, each in the first lane that is free. Port numbers are ids of brokers."""
 
-    def __init__(self, node: Opener, purpose: str) -> None:
+    def __init__(self, process: Process, wire: Wire, purpose: str) -> None:
         super().__init__()
-        self._node = node
+        self._process = process
+        self._wire = wire
         self._purpose = purpose
         self._opened: dict[int, list[Connection]] = {}
 
@@ -71,7 +65,7 @@ class SimDialer(Dialer):
 
         opened = self._opened.setdefault(endpoint.port, [])
         number = next((place for place, each in enumerate(opened) if not each.is_open), len(opened))
-        connection = self._node.wire.open(self._node, endpoint.port, lane_of(self._purpose, number), refuse)
+        connection = self._wire.open(self._process, endpoint.port, lane_of(self._purpose, number), refuse)
         if connection is None:
             await refused
             raise ConnectionRefusedError(f"{endpoint.host} refuses the connection")

@@ -59,7 +59,7 @@ class TransactionWorld(BrokerWorld):
         self._is_draining = False
         self._soon: deque[Callable[[], object]] = deque()
         self._async_loop = AsyncLoop(lambda: self.loop.now_us / SECOND, self._later, self._soon, self._client_failed)
-        self._async = Around(self.loop, self.cluster.wire, lambda: self.cluster.options, self.counts,
+        self._async = Around(self.loop, self.broker_cluster.wire, lambda: self.cluster.options, self.counts,
                              self.transaction_history, self._image_of, self._async_loop, self._drain)
         self.writers: list[Writer] = []
         self.readers: list[Reader] = []
