@@ -116,10 +116,15 @@ cdef class LoadedLog:
         cdef LogMarks marks = self.marks
         if not marks.clean:
             return False
+        cdef bint in_gap
         if marks.active_base >= 0 and (active.base_offset != marks.active_base or active.size != marks.active_size):
             return False
-        active.known_end = marks.log_end
+        # A log that was cut inside a gap of compaction ends there, behind its last batch.
+        in_gap = marks.active_base >= 0 and marks.log_end <= marks.gaps_end < INT64_MAX
+        active.known_end = -1 if in_gap else marks.log_end
         self.log_end = active.end_offset()
+        if in_gap:
+            self.log_end = max(self.log_end, marks.log_end)
         if active.indexes_rebuilt:
             self.report.rebuilt.append(os.fsdecode(active.offset_index.path))
         if active.damage or (marks.log_end >= 0 and self.log_end != marks.log_end):

@@ -86,6 +86,10 @@ class LogMachine(RuleBasedStateMachine):
         data = marker(commit=commit, producer_id=producer, producer_epoch=0, coordinator_epoch=0,
                       timestamp_ms=self.clock)
         info = self.log.append(data, leader_epoch=self.epoch, origin="coordinator")
+        if info.duplicate:             # of a transaction that had ended
+            assert all(ended >= 0 for of, _, ended, _ in self.oracle.transactions() if of == producer)
+            assert self.log.log_end_offset == self.oracle.end
+            return
         self.took(info.first_offset, producer=producer, transactional=True, mark="commit" if commit else "abort")
 
     @rule(producer=PRODUCERS, gap=st.integers(1, 3))

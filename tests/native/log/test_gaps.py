@@ -245,6 +245,22 @@ def test_a_follower_notes_gaps_before_it_has_them_and_seldom(tmp_path):
         assert log.recovery.intact
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_log_that_was_cut_inside_a_gap_has_lost_nothing(tmp_path, kept):
+    """The log ends behind its last batch, in the gap, or where it began: the leader's next batch follows there."""
+    directory = tmp_path / "log-0"
+    with Log(directory, settings()) as log:
+        for base_offset in (0, 5)[1 - kept:]:
+            log.append_as_follower(batch(base_offset=base_offset, leader_epoch=0))
+        log.truncate_to(3)
+    for epoch in (1, 2):
+        with Log(directory, settings()) as log:
+            assert log.recovery.intact
+            assert (log.log_start_offset, log.log_end_offset) == (0, 3 * epoch)
+            log.append_as_follower(batch(base_offset=2 + 3 * epoch, leader_epoch=epoch))
+            assert readable(log)[1] == []
+
+
 def test_a_note_of_kafka_s_cleaner_that_is_younger_counts(compacted):
     end = noted(compacted)[0]
     write_offsets(compacted.parent / "cleaner-offset-checkpoint", {("log", 0): end})
