@@ -28,6 +28,7 @@ class LogMachine(RuleBasedStateMachine):
         self.compact = compact
         self.manual = manual
         self.config = small(segment_bytes=900, segment_index_bytes=64, durability=durability,
+                            producer_id_expiration_ms=1 << 60,
                             cleanup_policy="compact" if compact else "delete",
                             high_watermark="manual" if manual else "auto")
         self.log = Log(self.directory, self.config)
@@ -191,6 +192,9 @@ class LogMachine(RuleBasedStateMachine):
         self.log.close()
         self.log = Log(self.directory, self.config)
         assert self.log.recovery.ignored == []
+        if self.manual:                # a close after which nothing was written does not record it again
+            assert self.log.high_watermark <= self.oracle.high_watermark
+            self.oracle.high_watermark = self.log.high_watermark
         self.settle()
 
     @invariant()
