@@ -111,7 +111,9 @@ class Transformer(Writer):
             group_id=self.group, topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[
                 TxnOffsetCommitRequestPartition(partition_index=self._source, committed_offset=offset)])])
         version = 5 if session.is_implicit else 4
-        self.repeat_late(await self.coordinator(self.group, GROUP), request, version)
+        is_repeated = self.repeat_late(await self.coordinator(self.group, GROUP), request, version)
+        if not session.is_implicit:
+            session.is_uncertain |= is_repeated    # a later transaction of this epoch would commit the late one
         found = await self.query_coordinator(
             self.group, GROUP, request, version, TxnOffsetCommitResponse,
             lambda answer: [each.error_code for topic in answer.topics for each in topic.partitions], until,

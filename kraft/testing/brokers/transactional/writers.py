@@ -250,6 +250,7 @@ class Writer(AsyncClient):
         sequence = session.sequences.get(partition, 0)
         records = encoded_batch(session.producer_id, session.epoch, sequence, value, count, transactional=True)
         version = (12, 13)[self._random.randrange(2)] if session.is_implicit else 11
+        is_repeated = False
         while self._around.seconds < until:
             image, known = self.image(), self.partition(TOPIC, partition)
             if image is not None and known is not None and (topic_id := image.topic_ids.get(TOPIC)) is not None:
@@ -264,7 +265,7 @@ class Writer(AsyncClient):
                     session.is_uncertain = True
                     await self.pause(self.options.request_ms)
                     raise TransactionFailedError("a batch is stuck")
-                self.repeat_late(known.leader, request, version)
+                is_repeated |= self.repeat_late(known.leader, request, version)
                 answer = await self.query(known.leader, request, version, ProduceResponse, f"produce {partition}")
                 if answer is None:
                     session.is_uncertain = True
@@ -276,6 +277,8 @@ class Writer(AsyncClient):
                         return
                     self.count(f"ProduceResponse: {name_of(part.error_code)}")
                     if is_permanent(part.error_code):
+                        # What is refused now may be stored later, by a transaction of the same epoch.
+                        session.is_uncertain |= is_repeated
                         self._judge_fencing(session, part.error_code, transaction.began)
                         raise self._refused(part.error_code)
             await self.pause()
