@@ -47,7 +47,7 @@ SIMULATOR := build/simulator
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console wall sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-gateway demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console wall sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-open-loop bench-gateway demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -329,6 +329,10 @@ bench-commit: build ## commits of 3 and 5 controllers beside C, etcd, Kafka and 
 bench-embedded: build ## the engine beside SQLite, LMDB, RocksDB and queue libraries, in one run
 	@$(PIP) install --require-hashes -r requirements.lock -r requirements-embedded.lock
 	@$(BIN)/python -m bench.embedded
+
+# Another rate: python -m bench.macro.open_loop --rate 2000 --turns 5
+bench-open-loop: build ## the generator of kraft bench beside librdkafka in one run, with a node that stalls and without; seven minutes
+	@$(BIN)/python -m bench.macro.open_loop
 
 bench-gateway: build ## 5,000 subscribers of the HTTP gateway with broken connections, every record compared; two minutes
 	@$(BIN)/python -m bench.macro.gateway

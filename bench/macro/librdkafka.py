@@ -16,23 +16,23 @@ from typing import Final, Self
 
 import confluent_kafka  # noqa: F401  loads the library
 
-_PRODUCER: Final = 0
-_CONF_OK: Final = 0
-_COPY: Final = 0x2
-_ERROR_BYTES: Final = 512
+PRODUCER: Final = 0
+CONF_OK: Final = 0
+COPY: Final = 0x2
+ERROR_BYTES: Final = 512
 _LIST_RECORDS: Final = 5_000
 _QUEUE_RECORDS: Final = 100_000
 """queue.buffering.max.messages, the default."""
 
 
-class _Message(ctypes.Structure):
+class Message(ctypes.Structure):
     """rd_kafka_message_t."""
 
     _fields_ = (("err", c_int), ("rkt", c_void_p), ("partition", c_int32), ("payload", c_void_p), ("len", c_size_t),
-                ("key", c_void_p), ("key_len", c_size_t), ("offset", c_int64), ("_private", c_void_p))
+                ("key", c_void_p), ("key_len", c_size_t), ("offset", c_int64), ("opaque", c_void_p))
 
 
-def _library() -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     """Load the library that confluent_kafka ships or found."""
     maps = Path("/proc/self/maps").read_text().splitlines()
     loaded = ctypes.CDLL(next(line.split()[-1] for line in maps if "/librdkafka" in line))
@@ -41,7 +41,7 @@ def _library() -> ctypes.CDLL:
             ("rd_kafka_conf_set", c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
             ("rd_kafka_new", c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
             ("rd_kafka_topic_new", c_void_p, (c_void_p, c_char_p, c_void_p)),
-            ("rd_kafka_produce_batch", c_int, (c_void_p, c_int32, c_int, POINTER(_Message), c_int)),
+            ("rd_kafka_produce_batch", c_int, (c_void_p, c_int32, c_int, POINTER(Message), c_int)),
             ("rd_kafka_outq_len", c_int, (c_void_p,)),
             ("rd_kafka_flush", c_int, (c_void_p, c_int)),
             ("rd_kafka_topic_destroy", None, (c_void_p,)),
@@ -56,13 +56,13 @@ class Producer:
     it refuses a setting. For one thread."""
 
     def __init__(self, settings: Mapping[str, str], topic: str) -> None:
-        self._library = _library()
-        error = ctypes.create_string_buffer(_ERROR_BYTES)
+        self._library = library()
+        error = ctypes.create_string_buffer(ERROR_BYTES)
         conf = self._library.rd_kafka_conf_new()
         for name, value in settings.items():
-            if self._library.rd_kafka_conf_set(conf, name.encode(), value.encode(), error, _ERROR_BYTES) != _CONF_OK:
+            if self._library.rd_kafka_conf_set(conf, name.encode(), value.encode(), error, ERROR_BYTES) != CONF_OK:
                 raise RuntimeError(f"librdkafka: {error.value.decode()}")
-        self._client = self._library.rd_kafka_new(_PRODUCER, conf, error, _ERROR_BYTES)
+        self._client = self._library.rd_kafka_new(PRODUCER, conf, error, ERROR_BYTES)
         if not self._client:
             raise RuntimeError(f"librdkafka: {error.value.decode()}")
         self._topic = self._library.rd_kafka_topic_new(self._client, topic.encode(), None)
@@ -79,14 +79,14 @@ class Producer:
         """Send `value` `count` times and wait for all answers. Raises RuntimeError where librdkafka does not accept a
         record, or where some are not answered in time. Final refusals of a server are not reported: a reader of all
         `count` records detects them."""
-        records = (_Message * _LIST_RECORDS)(
-            *[_Message(payload=ctypes.cast(c_char_p(value), c_void_p), len=len(value))] * _LIST_RECORDS)
+        records = (Message * _LIST_RECORDS)(
+            *[Message(payload=ctypes.cast(c_char_p(value), c_void_p), len=len(value))] * _LIST_RECORDS)
         left = count
         while left > 0:
             chosen = min(left, _LIST_RECORDS)
             while self._library.rd_kafka_outq_len(self._client) > _QUEUE_RECORDS - chosen:
                 time.sleep(0.001)
-            if self._library.rd_kafka_produce_batch(self._topic, partition, _COPY, records, chosen) != chosen:
+            if self._library.rd_kafka_produce_batch(self._topic, partition, COPY, records, chosen) != chosen:
                 refused = next(record.err for record in records if record.err)
                 raise RuntimeError(f"librdkafka does not take a record: error {refused}")
             left -= chosen

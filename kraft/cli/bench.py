@@ -1,35 +1,28 @@
 """`kraft bench`: loads any cluster that speaks Kafka's protocol and measures it."""
 
-import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
-from rich.table import Table
 
 from kraft.cli.bench_limits import check, search
-from kraft.cli.bench_options import load_options, prepare, workload_of, workload_options
+from kraft.cli.bench_options import PIDS, load_options, prepare, workload_of, workload_options
+from kraft.cli.bench_output import end, print_ratios, print_run, write
 from kraft.cli.bench_progress import measured, refuse_log
+from kraft.cli.bench_workload import drain_command, workload_command
 from kraft.cli.client_config import CLIENT_CONFIG
 from kraft.cli.command import kraft
 from kraft.cli.number_types import IntRange
-from kraft.cli.options import BOOTSTRAP, print_json
+from kraft.cli.options import BOOTSTRAP
 from kraft.client import Cluster
 from kraft.client.security import PLAINTEXT
-from kraft.load.compare import RATIO_NOTE, Ratio, compare
+from kraft.load.compare import compare
 from kraft.load.measure import Measurement, cpu_seconds
-from kraft.load.report import html_report
 from kraft.load.workload import KINDS
-
-# Permitted shortfall of a run below its wanted rate, and the time that a run loses at its end at any rate.
-RATE_TOLERANCE: Final = 0.05
-RATE_GRACE_SECONDS: Final = 0.25
-BUSY: Final = 0.9
 
 
 @kraft.group("bench")
@@ -37,16 +30,15 @@ def bench() -> None:
     """Load any Kafka cluster and measure it: latency from the time at which a request was due, CPU time with --pid."""
 
 
-bench.add_command(check)
-bench.add_command(search)
+for added in (drain_command, workload_command, check, search):
+    bench.add_command(added)
 
 
 def _single(kind: str, text: str) -> None:
     """Register `kraft bench KIND`."""
     @bench.command(kind, help=text)
     @BOOTSTRAP
-    @click.option("--pid", "pids", type=IntRange(1), multiple=True,
-                  help="Process of the server on this machine: its CPU time. Again for each node of a cluster.")
+    @PIDS
     @workload_options
     def command(bootstrap: str, pids: tuple[int, ...], **options: Any) -> None:
         workload = workload_of(kind, options)
@@ -54,10 +46,10 @@ def _single(kind: str, text: str) -> None:
         with Cluster(bootstrap) as cluster:
             prepare(workload, cluster, options)
             run = measured(workload, cluster, options, pids)
-        _write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
+        write(options, f"kraft bench {kind}", [(bootstrap, run)], [])
         if not options["as_json"]:
-            _print_run(bootstrap, run)
-        _end([(bootstrap, run)])
+            print_run(bootstrap, run)
+        end([(bootstrap, run)])
 
 
 _single("ping", "ApiVersions requests: the cost of a request itself.")
@@ -94,10 +86,10 @@ def commit_command(context: click.Context, /, bootstrap: str, pids: tuple[int, .
     with _quorum(bootstrap, pids, local, data) as (name, cluster, processes):
         prepare(workload, cluster, options)
         run = measured(workload, cluster, options, processes)
-    _write(options, "kraft bench commit", [(name, run)], [])
+    write(options, "kraft bench commit", [(name, run)], [])
     if not options["as_json"]:
-        _print_run(name, run)
-    _end([(name, run)])
+        print_run(name, run)
+    end([(name, run)])
 
 
 @contextmanager
@@ -145,82 +137,7 @@ def compare_command(a: str, b: str, kind: str, pids_a: tuple[int, ...], pids_b: 
     named = [(f"{name} {turn + 1}", run) for turn, pair in enumerate(runs)
              for name, run in zip(("A", "B"), pair, strict=True)]
     ratios = compare(runs, options["seed"])
-    _write(options, f"kraft bench compare: {kind}, A = {a}, B = {b}", named, ratios)
+    write(options, f"kraft bench compare: {kind}, A = {a}, B = {b}", named, ratios)
     if not options["as_json"]:
-        _print_ratios(ratios)
-    _end(named)
-
-
-def _end(runs: list[tuple[str, Measurement]]) -> None:
-    """Report problems of runs on standard error, and exit with 1 when there are any."""
-    found = [f"{name}: {shortfall}" for name, run in runs if (shortfall := shortfall_of(run)) is not None]
-    for text in found:
-        click.echo(f"kraft: {text}", err=True)
-    if found:
-        raise click.exceptions.Exit(1)
-
-
-def shortfall_of(run: Measurement) -> str | None:
-    """Describe the part of its task that a run did not do; None when it did all."""
-    if run.errors:
-        return f"{run.errors:,} of {run.requests:,} requests were refused ({run.first_error})"
-    rate, kind = float(run.workload["rate"]), run.workload["kind"]
-    due = rate * max(0.0, run.seconds - RATE_GRACE_SECONDS)
-    if run.requests < due * (1 - RATE_TOLERANCE):
-        busy = run.generator_busy or 0.0
-        side = f"the load generator, whose thread computed {busy:.0%} of the time" if busy >= BUSY else \
-            (f"the server or the way to it: the load generator computed {busy:.0%} of the time, and waited for replies "
-             f"to the {run.workload['in_flight']} request(s) in flight on each connection")
-        return f"{rate:,.0f} requests/s were due and {run.requests_per_second:,.0f} were reached; the limit was {side}"
-    if not run.requests:
-        return f"no request was answered within {run.seconds:g} s"
-    if kind == "fetch" and not run.records_per_second:
-        return f"topic {run.workload['topic']}: there is no record to read (--fill-bytes appends some)"
-    return None
-
-
-def _write(options: dict[str, Any], title: str, runs: list[tuple[str, Measurement]], ratios: list[Ratio]) -> None:
-    found: dict[str, Any] = {"runs": [{"name": name, **run.as_dict()} for name, run in runs]}
-    if ratios:
-        found["ratios"] = [ratio._asdict() for ratio in ratios]
-    if options["as_json"]:
-        print_json([found])
-    if (file := options["output_file"]) is not None:
-        file.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    if (file := options["html_file"]) is not None:
-        file.write_text(html_report(title, runs, ratios), "utf-8")
-
-
-def _print_run(name: str, run: Measurement) -> None:
-    table = Table(show_header=False, title=f"{run.workload['kind']} on {name}", title_justify="left")
-    table.add_row("requests", f"{run.requests_per_second:,.0f}/s ({run.requests:,} in {run.seconds:.1f} s)")
-    if run.workload["kind"] not in ("ping", "commit"):
-        table.add_row("records", f"{run.records_per_second:,.0f}/s")
-    table.add_row("bytes", f"{run.megabytes_per_second:,.1f} MB/s")
-    for label, latency in (("latency", run.latency_us), ("end to end", run.end_to_end_us or {})):
-        if latency:
-            table.add_row(f"{label} us", ", ".join(f"{_percentile(point)} {value:,.0f}"
-                                                   for point, value in latency.items()))
-    if run.cpu_us_per_request is not None:
-        table.add_row("server CPU", f"{run.cpu_us_per_request:.2f} us/request, "
-                                    f"{run.cpu_seconds_per_gigabyte or 0:.2f} s/GB, "
-                                    f"{run.resident_megabytes or 0:.0f} MB resident")
-    table.add_row("samples", f"{run.samples:,}"
-                             f"{f', end to end {run.end_to_end_samples:,}' if run.end_to_end_samples else ''}")
-    if run.processes > 1:
-        table.add_row("processes", f"{run.processes} of the load generator")
-    if run.durability:
-        table.add_row("durability", run.durability)
-    table.add_row("errors", f"{run.errors:,}{f' ({run.first_error})' if run.first_error else ''}")
-    Console(stderr=False).print(table)
-
-
-def _print_ratios(ratios: list[Ratio]) -> None:
-    table = Table("figure", "A", "B", "A / B", "95 % interval", caption=RATIO_NOTE, caption_justify="left")
-    for each in ratios:
-        table.add_row(each.figure, f"{each.a:,.1f}", f"{each.b:,.1f}", f"{each.ratio:.3f}", each.interval_text)
-    Console().print(table)
-
-
-def _percentile(point: str) -> str:
-    return point if point in ("max", "mean") else f"p{point}"
+        print_ratios(ratios)
+    end(named)

@@ -10,8 +10,8 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
-from kraft.cli.bench_options import prepare, waiting, workload_of, workload_options
-from kraft.cli.bench_progress import measured, refuse_log
+from kraft.cli.bench_options import PROGRESS, prepare, workload_of, workload_options
+from kraft.cli.bench_progress import measured, refuse_log, watching
 from kraft.cli.number_types import NUMBER, IntRange
 from kraft.cli.options import BOOTSTRAP, Seconds, print_json
 from kraft.client import Cluster
@@ -33,15 +33,18 @@ PERCENTILES: Final = ("50", "90", "99", "99.9")
 @click.option("--topic", default="kraft-bench-check", show_default=True, help="Created when it does not exist.")
 @click.option("--partitions", type=IntRange(1), help="Partitions of a new topic [default: the load's connections].")
 @click.option("--seconds", type=Seconds(), default=60.0, show_default=True, help="Measured time.")
+@PROGRESS
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def check(bootstrap: str, name: str, topic: str, partitions: int | None, seconds: float, as_json: bool) -> None:
+def check(bootstrap: str, name: str, topic: str, partitions: int | None, seconds: float, progress: bool | None,
+          as_json: bool) -> None:
     """Put a named load on the cluster and print PASS or FAIL for each criterion. Exits with 1 when one failed."""
     load = LOADS[name]
     workload = load.workload(topic)
     with Cluster(bootstrap) as cluster:
         create_topic(cluster, topic, partitions or load.connections)
-        with waiting(f"{name}: {load.rate:,.0f} requests/s, {load.megabytes_per_second:,.0f} MB/s"):
-            run = measure(workload, cluster, seconds=seconds, warmup=min(2.0, seconds))
+        text = f"{name}: {load.rate:,.0f} requests/s, {load.megabytes_per_second:,.0f} MB/s"
+        with watching(text, {"hdr_log": None, "progress": progress}) as report:
+            run = measure(workload, cluster, seconds=seconds, warmup=min(2.0, seconds), report=report)
     found = verdicts(load, run)
     passed = all(each.passed for each in found)
     if as_json:

@@ -33,6 +33,8 @@ class Acks(click.ParamType[int]):
 
 
 INPUT_FILE: Final = click.Path(exists=True, dir_okay=False, readable=True)
+PIDS: Final = click.option("--pid", "pids", type=IntRange(1), multiple=True,
+                           help="Process of the server on this machine: its CPU time. Again for each node.")
 LOAD_OPTIONS: Final = (
     click.option("--connections", type=WHOLE, default=1, show_default=True,
                  help="Connections, each to a partition's leader."),
@@ -57,7 +59,7 @@ RECORD_OPTIONS: Final = (
                  help="fetch: append about so much first, to a topic that is created when it does not exist; 0 reads "
                       "the existing records."),
     click.option("--keys", default="none", show_default=True,
-                 help="none, fixed, random:N or zipf:N[:EXPONENT]; of N keys, those that belong to the partition."),
+                 help="none, fixed, cycle:N, random:N or zipf:N[:EXPONENT]; of N keys, those of the partition."),
     click.option("--payload-file", type=INPUT_FILE, help="Values: the lines of a file, in their order."),
     click.option("--payload-lengths", type=INPUT_FILE,
                  help="Values of random bytes, of the lengths in the lines of a file."),
@@ -68,16 +70,19 @@ RECORD_OPTIONS: Final = (
     click.option("--groups", type=WHOLE, default=1, show_default=True,
                  help="end-to-end: so many groups read every partition that is sent to."),
     click.option("--spread", is_flag=True,
-                 help="A connection sends to all partitions of its broker, one after the other."),
+                 help="A connection is a producer of one topic, connected to each broker, for all partitions."),
     click.option("--seed", type=WHOLE, default=1, show_default=True, help="Of the records' values."),
 )
-RUN_OPTIONS: Final = (
+TIME_OPTIONS: Final = (
     click.option("--seconds", type=Seconds(), default=10.0, show_default=True,
                  help="Measured time."),
     click.option("--warmup", type=Seconds(zero=True), default=2.0, show_default=True,
                  help="Time before the measurement."),
-    click.option("--progress/--no-progress", default=None,
-                 help="A line for each second on standard error [default: only on a terminal]."),
+)
+PROGRESS: Final = click.option("--progress/--no-progress", default=None,
+                               help="A line for each second on standard error [default: only on a terminal].")
+OUTPUT_OPTIONS: Final = (
+    PROGRESS,
     click.option("--hdr-log", type=OUTPUT_FILE,
                  help="Write the latencies of each second as a log of HdrHistograms."),
     click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object."),
@@ -93,12 +98,22 @@ WORKLOAD_FIELDS: Final = ("connections", "in_flight", "rate", "record_bytes", "b
 
 def workload_options(command: Command) -> Command:
     """Add the options that loads of records have, in this order in the help."""
-    return _with(command, *LOAD_OPTIONS, PROCESSES, *RECORD_OPTIONS, *RUN_OPTIONS)
+    return _with(command, *LOAD_OPTIONS, PROCESSES, *RECORD_OPTIONS, *TIME_OPTIONS, *OUTPUT_OPTIONS)
 
 
 def load_options(command: Command) -> Command:
     """Add the options that every load has."""
-    return _with(command, *LOAD_OPTIONS, PROCESSES, *RUN_OPTIONS)
+    return _with(command, *LOAD_OPTIONS, PROCESSES, *TIME_OPTIONS, *OUTPUT_OPTIONS)
+
+
+def record_options(command: Command) -> Command:
+    """Add the options of loads that choose their time and processes themselves."""
+    return _with(command, *LOAD_OPTIONS, *RECORD_OPTIONS, *OUTPUT_OPTIONS)
+
+
+def output_options(command: Command) -> Command:
+    """Add the options that say where the figures go."""
+    return _with(command, PROCESSES, *OUTPUT_OPTIONS)
 
 
 def _with(command: Command, *options: Callable[[Command], Command]) -> Command:

@@ -31,7 +31,7 @@ EXTRA_WITH: Final = {
     "google": "pipeline", "hdrh": "node", "httptools": "gateway", "jinja2": "console", "jwt": "node",
     "matplotlib": "bench", "numpy": "pipeline", "pandas": "pipeline", "prometheus_client": "node",
     "pyarrow": "pipeline", "pyspark": "spark",
-    "rich": "node", "starlette": "console", "uvicorn": "console", "uvloop": "node",
+    "rich": "node", "starlette": "console", "uvicorn": "console", "uvloop": "node", "yaml": "bench",
 }
 # Parts of the command whose extra brings everything that they import.
 EXTRA_OF_PART: Final = {"pipeline": "pipeline", "spark": "spark"}

@@ -14,7 +14,10 @@ from kraft.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
+DELETE_BY_STATE_VERSION: Final = 6
 PAUSE_SECONDS: Final = 0.02
 SECONDS: Final = 30.0
 
@@ -40,6 +43,19 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replication: int 
             attempts.again(error)
         else:
             return
+
+
+def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
+    """Delete topics; one that does not exist is no error. Raises `RefusedError`."""
+    controller = cluster.controller()
+    request = DeleteTopicsRequest(timeout_ms=round(SECONDS * 1000))
+    if controller.version(request.API_KEY) >= DELETE_BY_STATE_VERSION:
+        request.topics = [DeleteTopicState(name=name) for name in names]
+    else:
+        request.topic_names = list(names)
+    for each in controller.send(request, DeleteTopicsResponse).responses:
+        if each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            check(f"topic {each.name}", each.error_code, each.error_message)
 
 
 def wait_for_leaders(cluster: Cluster, names: Sequence[str], seconds: float, partitions: int = 1) -> None:

@@ -14,6 +14,7 @@ from kraft.load import workload as parts
 from kraft.load.intervals import Interval, Watch
 from kraft.load.places import WHOLE, Part, open_all, producers, readers
 from kraft.load.relay import Relay, for_core
+from kraft.load.runner import run
 from kraft.load.workload import Workload
 from kraft.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kraft_native.bench.load_generator import Load, LoadResult, LoadSpec
@@ -42,16 +43,16 @@ def generate(job: Job, cluster: Cluster, *, part: Part = WHOLE, begin: Callable[
     with prepared(job.workload, cluster, part) as (specs, connections), for_core(specs, connections) as (loaded, relay):
         load = Load(loaded)
         if job.warmup > 0:
-            load.run(job.warmup)
+            run(load, job.warmup)
         begin()
-        began, computed, encrypted = time.monotonic(), time.thread_time(), encrypting_seconds(relay)
+        began, encrypted = time.monotonic(), encrypting_seconds(relay)
         if report is None:
-            result = load.run(job.seconds, slots=job.slots)
+            result, computed = run(load, job.seconds, job.slots)
         else:
             with Watch([load], report) as watch:
-                result = load.run(job.seconds, slots=job.slots)
+                result, computed = run(load, job.seconds, job.slots)
                 watch.finish(result)
-        busiest = max(time.thread_time() - computed, encrypting_seconds(relay) - encrypted)
+        busiest = max(computed, encrypting_seconds(relay) - encrypted)
         return Generated(result, busiest / (time.monotonic() - began))
 
 

@@ -69,9 +69,9 @@ class Watch:
     in that thread, except for the last interval; an `OSError` of it is raised by `finish`."""
 
     def __init__(self, loads: Sequence[Load], report: Callable[[Interval], None], seconds: float = INTERVAL_SECONDS,
-                 ) -> None:
+                 *, before: LoadResult = NOTHING) -> None:
         self._loads, self._report, self._seconds = loads, report, seconds
-        self._number, self._before, self._results = 0, NOTHING, [NOTHING] * len(loads)
+        self._number, self._before, self._results = 0, before, [NOTHING] * len(loads)
         self._over = threading.Event()
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._run, name="kraft-bench-watch", daemon=True)

@@ -13,7 +13,7 @@ from kraft._version import __version__
 from kraft.client import Cluster, RefusedError
 from kraft.load.errors import InvalidWorkloadError
 from kraft.load.facts import facts_of
-from kraft.load.generate import Job, generate
+from kraft.load.generate import Generated, Job, generate
 from kraft.load.intervals import Interval
 from kraft.load.percentiles import curve_of, figures_of, histogram_of
 from kraft.load.places import open_all, producers
@@ -38,7 +38,7 @@ class Measurement:
     none was named. `date` is the begin of the run, in UTC. `host` and `version` are those of the load generator.
     `generator_busy` is the share of the time that its busiest thread computed, `processes` are its own. The totals
     of records and of their batches' bytes are those that the server accepted, and those that readers received.
-    `durability` is the class of the topics, `metadata_version` that of the cluster.
+    `durability` is the class of the topics, `metadata_version` that of the cluster. `backlog` is what was drained.
     """
 
     workload: dict[str, Any]
@@ -73,6 +73,7 @@ class Measurement:
     metadata_version: str = ""
     cluster_id: str = ""
     brokers: int = 0
+    backlog: dict[str, float] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,28 +88,38 @@ def measure(workload: Workload, cluster: Cluster, *, seconds: float = 10.0, warm
     A server's refusals are counted, not raised. Raises `OperationError` when it closes a connection or answers wrongly,
     and what `cpu_seconds` raises.
     """
-    facts = facts_of(workload, cluster)
-    sampled: list[float | None] = []
-    begun: list[float] = []
-
-    def begin() -> None:
-        begun.extend((time.time(), time.monotonic()))
-        sampled.append(cpu_seconds(pids))
-
+    sampler = Sampler(workload, cluster, pids)
     job = Job(workload, seconds, warmup, slots)
     if processes == 1:
-        found = generate(job, cluster, begin=begin, report=report)
+        found = generate(job, cluster, begin=sampler.begin, report=report)
     else:
-        found = generate_together(job, cluster, processes, begin=begin, report=report)
-    elapsed = time.monotonic() - begun[1]
-    sampled.append(cpu_seconds(pids))
-    before, after = sampled
-    used = None if before is None or after is None else after - before
-    figures = _figures(workload, cluster, found.result, used, elapsed, _resident_megabytes(pids))
-    return replace(figures, date=datetime.fromtimestamp(begun[0], UTC).isoformat(timespec="seconds"),
-                   host=platform.node(), version=__version__, generator_busy=found.busy, processes=processes,
-                   durability=facts.durability, metadata_version=facts.metadata_version, cluster_id=facts.cluster_id,
-                   brokers=facts.brokers)
+        found = generate_together(job, cluster, processes, begin=sampler.begin, report=report)
+    return sampler.measurement(found, processes)
+
+
+class Sampler:
+    """Part of a measurement that the generator does not count: facts about the server, and the processor time of its
+    processes from `begin` on."""
+
+    def __init__(self, workload: Workload, cluster: Cluster, pids: Sequence[int]) -> None:
+        self._workload, self._cluster, self._pids = workload, cluster, pids
+        self._facts = facts_of(workload, cluster)
+        self._date, self._began, self._computed = 0.0, 0.0, cpu_seconds(pids)
+
+    def begin(self) -> None:
+        """Record the moment at which counting begins."""
+        self._date, self._began, self._computed = time.time(), time.monotonic(), cpu_seconds(self._pids)
+
+    def measurement(self, found: Generated, processes: int = 1) -> Measurement:
+        """Return the figures of a run that has just ended."""
+        elapsed, after = time.monotonic() - self._began, cpu_seconds(self._pids)
+        used = None if self._computed is None or after is None else after - self._computed
+        figures = _figures(self._workload, self._cluster, found.result, used, elapsed, _resident_megabytes(self._pids))
+        date, facts = datetime.fromtimestamp(self._date, UTC).isoformat(timespec="seconds"), self._facts
+        return replace(figures, date=date,
+                       host=platform.node(), version=__version__, generator_busy=found.busy, processes=processes,
+                       durability=facts.durability, metadata_version=facts.metadata_version,
+                       cluster_id=facts.cluster_id, brokers=facts.brokers)
 
 
 def fill(workload: Workload, cluster: Cluster, data_bytes: int) -> None:

@@ -28,7 +28,7 @@ POOL_BATCHES_MAX: Final = 10_000
 KEYS_MAX: Final = 1_000_000
 ZIPF_EXPONENT: Final = 0.99
 STAMP_MARK: Final = bytes(range(0xA0, 0xA8))
-_KEY_FORMS: Final = "none, fixed, random:N, zipf:N or zipf:N:EXPONENT"
+_KEY_FORMS: Final = "none, fixed, cycle:N, random:N, zipf:N or zipf:N:EXPONENT"
 
 
 class Keys(NamedTuple):
@@ -58,7 +58,7 @@ def parse_keys(text: str) -> Keys:
             return Keys(0, 0.0)
         if form == "fixed" and not numbers:
             return Keys(1, 0.0)
-        if form == "random" and len(numbers) == 1:
+        if form in ("cycle", "random") and len(numbers) == 1:
             return _limited(text, Keys(int(numbers[0]), 0.0))
         if form == "zipf" and len(numbers) in (1, 2):
             return _limited(text, Keys(int(numbers[0]), float(numbers[1]) if len(numbers) > 1 else ZIPF_EXPONENT))
@@ -104,6 +104,8 @@ def keys_of(text: str, partition: int, partitions: int, seed: int) -> Iterator[b
                                    "more keys are needed")
     if text == "fixed":
         return cycle((keys.name(numbers[0]),))
+    if text.startswith("cycle"):
+        return cycle(map(keys.name, numbers))
     weights = list(accumulate((number + 1) ** -keys.exponent for number in numbers))
     return _drawn(keys, numbers, weights, random.Random(f"{seed} {partition}"))
 
@@ -113,12 +115,13 @@ def _drawn(keys: Keys, numbers: array[int], weights: list[float], chance: random
         yield from map(keys.name, chance.choices(numbers, cum_weights=weights, k=1024))
 
 
-def values_of(record_bytes: int, random_share: float, payload_file: str, payload_lengths: str, seed: int,
-              ) -> Iterator[bytes]:
-    """Yield values without end: the lines of a file, or values of the lengths in the lines of another, or values of one
-    size. The first part of those is random, and the rest is zero bytes."""
+def values_of(record_bytes: int, random_share: float, payload_file: str, payload_lengths: str, seed: int, *,
+              whole_file: bool = False) -> Iterator[bytes]:
+    """Yield values without end: the lines of a file or its whole content, or values of the lengths in the lines of
+    another, or values of one size. The first part of those is random, and the rest is zero bytes."""
     if payload_file:
-        return cycle(read_lines("payload_file", payload_file))
+        return cycle([read_file("payload_file", payload_file)] if whole_file
+                     else read_lines("payload_file", payload_file))
     chance = random.Random(seed)
     if payload_lengths:
         return (_random_value(chance, length, random_share) for length in cycle(read_lengths(payload_lengths)))
@@ -131,8 +134,12 @@ def _random_value(chance: random.Random, size: int, random_share: float) -> byte
 
 @lru_cache(maxsize=2)
 def read_lines(name: str, path: str) -> list[bytes]:
-    """Lines of a file without their ends. Raises `InvalidWorkloadError` for a file that is empty, too large or cannot
-    be read."""
+    """Lines of a file without their ends. Raises what `read_file` does."""
+    return read_file(name, path).removesuffix(b"\n").split(b"\n")
+
+
+def read_file(name: str, path: str) -> bytes:
+    """Content of a file. Raises `InvalidWorkloadError` for one that is empty, too large or cannot be read."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
@@ -142,7 +149,7 @@ def read_lines(name: str, path: str) -> list[bytes]:
         raise InvalidWorkloadError(f"{name}: {path!r} is larger than {FILE_BYTES_MAX:,} bytes")
     if not data:
         raise InvalidWorkloadError(f"{name}: {path!r} is empty; it needs one value per line")
-    return data.removesuffix(b"\n").split(b"\n")
+    return data
 
 
 def read_lengths(path: str) -> list[int]:

@@ -1,6 +1,6 @@
 """Places of a load: which partitions each of its connections sends to or reads, and their leaders."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kraft.client import Cluster, Connection, RefusedError
 from kraft.load.errors import InvalidWorkloadError
@@ -32,25 +32,25 @@ class Wanted(NamedTuple):
 
 
 WHOLE = Part()
+READERS_MAX: Final = 10_000
 
 
 def producers(workload: Workload, cluster: Cluster) -> list[Wanted]:
-    """Return the connections of a load, all processes together. Each has one partition, round robin. With `spread` each
-    has all partitions of one leader, and the leaders' shares of the rate are those of their partitions."""
+    """Return the connections of a load, all processes together. Each has one partition, round robin.
+
+    With `spread` each is a producer of one topic, round robin, as applications have them: a connection to every broker
+    that leads partitions of the topic, for all of these. The brokers' shares of the rate are those of the partitions.
+    """
     led = _led(workload, cluster)
     if not workload.spread:
         chosen = [led[number % len(led)] for number in range(workload.connections)]
         return [Wanted(leader, (place,), 1 / workload.connections) for place, leader in chosen]
-    by_leader: dict[int, list[Place]] = {}
+    by_topic: dict[str, dict[int, list[Place]]] = {name: {} for name in workload.topic_names}
     for place, leader in led:
-        by_leader.setdefault(leader, []).append(place)
-    if workload.connections < len(by_leader):
-        raise InvalidWorkloadError(f"connections: {workload.connections} is below {len(by_leader)}, the number of "
-                                   "brokers that lead partitions")
-    leaders = list(by_leader)
-    numbers = [leaders[number % len(leaders)] for number in range(workload.connections)]
-    return [Wanted(leader, tuple(by_leader[leader]), len(by_leader[leader]) / len(led) / numbers.count(leader))
-            for leader in numbers]
+        by_topic[place.topic].setdefault(leader, []).append(place)
+    chosen_topics = [workload.topic_names[number % workload.topics] for number in range(workload.connections)]
+    return [Wanted(leader, tuple(places), len(places) / places[0].partitions / workload.connections)
+            for topic in chosen_topics for leader, places in by_topic[topic].items()]
 
 
 def readers(workload: Workload, cluster: Cluster) -> list[Wanted]:
@@ -58,6 +58,9 @@ def readers(workload: Workload, cluster: Cluster) -> list[Wanted]:
     found: dict[Place, int] = {}
     for each in producers(workload, cluster):
         found.update(dict.fromkeys(each.places, each.leader))
+    if workload.groups * len(found) > READERS_MAX:
+        raise InvalidWorkloadError(f"groups: {workload.groups} of {len(found)} partitions are more than {READERS_MAX} "
+                                   "readers")
     return [Wanted(leader, (place,), 0.0) for _ in range(workload.groups) for place, leader in found.items()]
 
 

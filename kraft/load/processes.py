@@ -131,3 +131,5 @@ def _work(pipe: Pipe, job: Job, part: Part, bootstrap: str, security: Security, 
                                   report=(lambda interval: send("second", interval)) if reports else None))
     except (KraftError, OSError) as error:
         send("failed", str(error) or type(error).__name__)
+    except KeyboardInterrupt:
+        pass                            # the terminal sends Ctrl-C to all of them; the first process reports it

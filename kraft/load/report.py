@@ -32,6 +32,8 @@ def html_report(title: str, runs: Sequence[tuple[str, Measurement]], ratios: Seq
         parts.append(html_table([("run", *SUMMARY), *(_summary(*run) for run in runs)]))
     if ratios:
         parts.append(ratio_table("A", "B", ratios))
+    if any(run.backlog for _, run in runs):
+        parts += ["<h2>Backlog</h2>", html_table([("run", *BACKLOG), *(_backlog(*run) for run in runs)])]
     if any(run.histogram for _, run in runs):
         parts += [_latency_plot(runs), _rate_plot(runs)]
     if runs:
@@ -45,7 +47,8 @@ def html_report(title: str, runs: Sequence[tuple[str, Measurement]], ratios: Seq
 SUMMARY: Final = ("requests/s", "MB/s", "p50 us", "p99 us", "p99.9 us", "max us", "end-to-end p50 us",
                   "end-to-end p99 us", "end-to-end max us", "errors", "CPU us/request", "CPU s/GB")
 ORIGIN: Final = ("date", "host", "version", "processes", "server", "metadata.version", "durability", "loop",
-                 "latency samples", "end-to-end samples")
+                 "latency samples", "end-to-end samples", "records sent", "records read")
+BACKLOG: Final = ("MB", "records", "seconds to build", "seconds to drain", "records unread")
 
 
 def _summary(name: str, run: Measurement) -> tuple[str, ...]:
@@ -57,12 +60,26 @@ def _summary(name: str, run: Measurement) -> tuple[str, ...]:
 
 
 def _origin(name: str, run: Measurement) -> tuple[str, ...]:
-    known = {each.name: run.workload[each.name] for each in fields(Workload) if each.name in run.workload}
     return (name, run.date or "-", run.host or "-", f"kraft {run.version}" if run.version else "-",
             str(run.processes), f"{run.server}, {run.brokers} broker(s)" if run.brokers else run.server,
             run.metadata_version or "-", run.durability or "-",
-            Workload(**known).loop, f"{run.samples:,}" if run.samples else "-",
-            f"{run.end_to_end_samples:,}" if run.end_to_end_samples else "-")
+            loop_of(run), f"{run.samples:,}" if run.samples else "-",
+            f"{run.end_to_end_samples:,}" if run.end_to_end_samples else "-", f"{run.records_sent:,}",
+            f"{run.records_read:,}")
+
+
+def loop_of(run: Measurement) -> str:
+    """Describe how requests were started."""
+    known = {each.name: run.workload[each.name] for each in fields(Workload) if each.name in run.workload}
+    return Workload(**known).loop
+
+
+def _backlog(name: str, run: Measurement) -> tuple[str, ...]:
+    found = run.backlog
+    if found is None:
+        return (name, *("-" for _ in BACKLOG))
+    return (name, f"{found['bytes'] / 1e6:,.1f}", f"{found['records']:,.0f}", f"{found['build_seconds']:,.2f}",
+            f"{found['drain_seconds']:,.2f}", f"{found['records_left']:,.0f}")
 
 
 def _workloads(runs: Sequence[tuple[str, Measurement]]) -> list[list[tuple[str, ...]]]:

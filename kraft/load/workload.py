@@ -64,12 +64,12 @@ class Workload:
     has at least one record. `rate` is requests per second over all connections, 0 for a closed loop with `in_flight`
     requests on each. `fetch_bytes` is max.bytes of a Fetch, which reads with read_committed if `committed`. Several
     `topics` have names with a number. `groups` read every partition beside the producers. With `spread` a connection
-    sends to all partitions of its broker, one after the other.
+    is a producer of one topic, with a connection to each broker, that sends to all of its partitions.
 
-    `keys` is a distribution (see `payload.parse_keys`). Values are the lines of `payload_file`, or have the lengths in
-    `payload_lengths`; otherwise they have `record_bytes`. `random_share` is the part of a value that is random.
-    `pool` is the number of different batches of a connection, 0 for as many as keys and values need. Raises
-    `InvalidWorkloadError`, which names the invalid setting.
+    `keys` is a distribution (see `payload.parse_keys`). Values are the lines of `payload_file`, or its content with
+    `whole_file`. They have the lengths in `payload_lengths`, or else `record_bytes`. `random_share` is the part of a
+    value that is random. `pool` is the number of different batches of a connection, 0 for as many as keys and values
+    need. Raises `InvalidWorkloadError`, which names the invalid setting.
     """
 
     kind: str
@@ -90,6 +90,7 @@ class Workload:
     keys: str = "none"
     payload_file: str = ""
     payload_lengths: str = ""
+    whole_file: bool = False
     random_share: float = 1.0
     pool: int = 0
 
@@ -111,12 +112,13 @@ class Workload:
             raise InvalidWorkloadError(f"in_flight: {self.in_flight}, but a Fetch reads on from its last reply: only 1")
         if self.kind == "end-to-end" and self.codec != "none":
             raise InvalidWorkloadError("codec: end-to-end stamps records, which it cannot inside a compressed batch")
-
         if self.groups > 1 and self.kind != "end-to-end":
             raise InvalidWorkloadError(f"groups: {self.groups}, but only end-to-end has groups of readers")
         if self.payload_file and self.payload_lengths:
             raise InvalidWorkloadError("payload_lengths: the values are those of the payload_file already")
-        if self.topics > self.connections and not self.spread and self.kind in ("produce", "end-to-end", "fetch"):
+        if self.spread and self.kind == "fetch":
+            raise InvalidWorkloadError("spread: only producers spread over partitions")
+        if self.topics > self.connections and self.kind in ("produce", "end-to-end", "fetch"):
             raise InvalidWorkloadError(f"connections: {self.connections} is below {self.topics}, the number of topics")
         parse_keys(self.keys)
 
@@ -130,7 +132,8 @@ class Workload:
     @property
     def has_varied_records(self) -> bool:
         """Return whether the batches of a connection differ."""
-        return bool(self.pool or self.payload_file or self.payload_lengths) or parse_keys(self.keys).number > 1
+        has_lines = bool(self.payload_file) and not self.whole_file
+        return bool(self.pool or self.payload_lengths) or has_lines or parse_keys(self.keys).number > 1
 
     @property
     def records_per_batch(self) -> int:
@@ -153,9 +156,10 @@ class Workload:
         """Build the pool of batches for one of a connection's `places`, the same for the same seed. All connections
         together have at most `POOL_BATCHES_MAX` batches, and each place has one."""
         wanted = self.pool or (POOL_BATCHES_MAX if self.has_varied_records else 1)
-        values = values_of(self.record_bytes, self.random_share, self.payload_file, self.payload_lengths, self.seed)
+        values = values_of(self.record_bytes, self.random_share, self.payload_file, self.payload_lengths, self.seed,
+                           whole_file=self.whole_file)
         keys = keys_of(self.keys, place.partition, place.partitions, self.seed)
-        is_sized = self.batch_bytes and (self.payload_file or self.payload_lengths)
+        is_sized = self.batch_bytes and (self.payload_file or self.payload_lengths) and not self.whole_file
         return batches(values, keys, self.codec, self.batch_bytes,
                        records=0 if is_sized else self.records_per_batch if self.batch_bytes else 1,
                        count=max(1, min(wanted, POOL_BATCHES_MAX // (self.connections * places))),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kraft._version import __version__
-from kraft.cli.bench import shortfall_of
+from kraft.cli.bench_output import shortfall_of
 from kraft.cli.command import run
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
@@ -159,7 +159,8 @@ def test_a_rate_that_is_not_reached(tool: Tool) -> None:
                                             (0.2, "the server or the way to it: the load generator computed 20%")])
 def test_which_side_was_the_limit(busy: float, side: str) -> None:
     run: Any = SimpleNamespace(workload={"kind": "ping", "rate": 100.0, "in_flight": 1}, seconds=10.25, requests=949,
-                               errors=0, requests_per_second=94.9, records_per_second=0.0, generator_busy=busy)
+                               errors=0, requests_per_second=94.9, records_per_second=0.0, generator_busy=busy,
+                               backlog=None)
     said = shortfall_of(run)
     assert said is not None
     assert side in said

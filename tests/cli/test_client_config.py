@@ -4,6 +4,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     """A node that advertises the secure listener in front of it."""
+    resource_tracker.ensure_running()      # the process that Python starts with the first of others, and keeps
     port, = free_ports(1)
     process = NodeProcess(tmp_path_factory.mktemp("node") / "data",
                           {"advertised.listeners": f"PLAINTEXT://localhost:{port}"})
@@ -72,8 +74,9 @@ def test_commands_reach_the_cluster(node: NodeProcess, certificates: Path, tmp_p
         assert capsys.readouterr().out == '{"a":1}\n'
         assert run(["pipeline", "export", str(tmp_path / "table"), "--topic", topic, "--client-config", file]) == 0
         assert "1 row" in capsys.readouterr().out
-        for kind in ("ping", "fetch", "end-to-end"):
-            assert run(["bench", kind, "--client-config", file, "--json", *LOAD, "--topic", f"bench-{topic}"]) == 0
+        for kind, processes in (("ping", "2"), ("fetch", "1"), ("end-to-end", "1")):
+            assert run(["bench", kind, "--client-config", file, "--json", *LOAD, "--topic", f"bench-{topic}",
+                        "--processes", processes]) == 0
             [measured] = json.loads(capsys.readouterr().out)["runs"]
             assert (measured["requests"] > 0, measured["errors"]) == (True, 0)
     assert current() == PLAINTEXT
@@ -119,6 +122,9 @@ def test_properties_that_are_of_no_use_here(tmp_path: Path, capsys: pytest.Captu
     assert f":{dead}: cannot connect" in capsys.readouterr().err
 
 
+WORKLOAD = """{topics: 1, partitionsPerTopic: 2, messageSize: 100, useRandomizedPayloads: true, producerRate: 500,
+  randomizedPayloadPoolSize: 5, producersPerTopic: 1, subscriptionsPerTopic: 1, consumerPerSubscription: 1,
+  testDurationMinutes: 1}"""
 ARGUMENTS = {
     "topics alter": "t --partitions 3", "topics create": "t", "topics delete": "t", "topics describe": "t",
     "topics reassign start": "FILE", "topics reassign plan": "--brokers 1", "topics reassign cancel": "--plan FILE",
@@ -133,6 +139,7 @@ ARGUMENTS = {
     "metadata diff": "--as-of 1", "backup create": "TABLE",
     "pipeline export": "TABLE --topic t", "pipeline ingest": "ROWS --topic t --job JOB",
     "bench compare": "localhost:1 localhost:1 ping", "bench search": "ping --limit-ms 1",
+    "bench drain": "--backlog-bytes 1", "bench workload": "WORKLOAD",
     "transactions describe": "t", "transactions abort": "t/0 --start-offset 1",
     "acls add": "--allow-principal User:alice --topic t", "acls remove": "--topic t",
     "acls test": "User:alice read topic:t",
@@ -190,7 +197,8 @@ def test_every_command_says_the_cause(node: NodeProcess, certificates: Path, tmp
     server = f"localhost:{dead if 'bootstrap' in text else port}"
     file = properties(tmp_path, f"bootstrap.servers={server}\n{text}\n")
     paths = {"TABLE": "table", "JOB": "job", "ROWS": "rows.csv", "FILE": "plan.json",
-             "SECRET": "secret", "ARCHIVE": "archive.tar.gz"}
+             "SECRET": "secret", "ARCHIVE": "archive.tar.gz", "WORKLOAD": "workload.yaml"}
+    (tmp_path / "workload.yaml").write_text(WORKLOAD)
     failures = []
     with secure_door(port, node.port, certificates=certificates, sasl=True):
         for name in connecting():

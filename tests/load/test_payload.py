@@ -52,12 +52,23 @@ def test_keys_belong_to_their_partition(keys: str) -> None:
         assert (len(found) == 1) == (keys == "fixed")
 
 
+def test_a_cycle_draws_all_keys_in_turn() -> None:
+    assert drawn("cycle:3", count=7) == [b"key-%08d" % number for number in (0, 1, 2, 0, 1, 2, 0)]
+
+
+def test_a_whole_file_is_one_value(tmp_path: Path) -> None:
+    file = tmp_path / "value"
+    file.write_bytes(b"two\nlines\n")
+    [batch] = Workload("produce", payload_file=str(file), whole_file=True).batches(Place("t", 0, 1))
+    assert [record.value for record in contents(batch)] == [b"two\nlines\n"]
+
+
 def test_no_keys() -> None:
     assert drawn("none") == []
 
 
 @pytest.mark.parametrize("text", ["", "zipf", "random", "random:0", "random:1000001", "zipf:5:-1", "zipf:5:nan",
-                                  "zipf:5:1:2", "fixed:1", "random:x", "none:1"])
+                                  "zipf:5:1:2", "fixed:1", "random:x", "none:1", "cycle", "cycle:1:2"])
 def test_an_unknown_distribution_is_refused(text: str) -> None:
     with pytest.raises(InvalidWorkloadError, match=f"^keys: '{text}'"):
         parse_keys(text)

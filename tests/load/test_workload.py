@@ -60,6 +60,7 @@ class FakeConnection:
     ({"rate": -1.0}, "rate"),
     ({"kind": "fetch", "in_flight": 2}, "in_flight"),
     ({"groups": 2}, "groups"),
+    ({"kind": "fetch", "spread": True}, "spread"),
     ({"topics": 0}, "topics"),
     ({"pool": 10_001}, "pool"),
     ({"random_share": 1.5}, "random_share"),
@@ -194,16 +195,33 @@ def test_several_topics_are_loaded_evenly() -> None:
         Workload("produce", connections=2, topics=3)
 
 
-def test_spread_connections_share_the_rate_by_partitions() -> None:
-    cluster: Any = FakeCluster(t=[1, 1, 2, 1])
-    workload = Workload("produce", connections=3, topic="t", spread=True, rate=80)
+def test_a_spread_producer_is_connected_to_each_broker() -> None:
+    """The share of a broker is that of the topic's partitions which it leads."""
+    cluster: Any = FakeCluster(**{"t-0": [1, 1, 2, 1], "t-1": [3, 3, 3, 3]})
+    workload = Workload("produce", connections=3, topic="t", topics=2, spread=True, rate=90)
     wanted = producers(workload, cluster)
-    assert [(each.leader, [place.partition for place in each.places], each.share) for each in wanted] == [
-        (1, [0, 1, 3], 3 / 8), (2, [2], 1 / 4), (1, [0, 1, 3], 3 / 8)]
+    assert [(each.leader, each.places[0].topic, [place.partition for place in each.places]) for each in wanted] == [
+        (1, "t-0", [0, 1, 3]), (2, "t-0", [2]), (3, "t-1", [0, 1, 2, 3]), (1, "t-0", [0, 1, 3]), (2, "t-0", [2])]
+    assert [each.share for each in wanted] == pytest.approx([1 / 4, 1 / 12, 1 / 3, 1 / 4, 1 / 12])
+    spec = parts.produce_spec(workload, FakeConnection(9), wanted[1].places, share=wanted[1].share)
+    assert (spec.interval_ns, len(spec.more)) == (round(1e9 / 7.5), 0)
     spec = parts.produce_spec(workload, FakeConnection(9), wanted[0].places, share=wanted[0].share)
-    assert (spec.interval_ns, len(spec.more)) == (round(1e9 / 30), 2)
-    with pytest.raises(InvalidWorkloadError, match=r"^connections: 1 is below 2, the number of brokers"):
-        producers(replace(workload, connections=1), cluster)
+    assert [partition_of(frame) for frame in (spec.frame, *(each.frame for each in spec.more))] == [0, 1, 3]
+
+
+def partition_of(frame):
+    body = frame[4 + len(encode_request_header(API_BY_KEY[ApiKey.PRODUCE], 9, 0, "test")):]
+    [topic] = ProduceRequest.decode(body, 9).topic_data
+    [part] = topic.partition_data
+    return part.index
+
+
+def test_a_pool_is_sent_to_one_partition_after_the_other() -> None:
+    workload = Workload("produce", spread=True, keys="random:50", pool=2)
+    spec = parts.produce_spec(workload, FakeConnection(9), [Place("t", number, 3) for number in range(3)])
+    frames = [spec.frame, *(each.frame for each in spec.more)]
+    assert [partition_of(frame) for frame in frames] == [0, 1, 2, 0, 1, 2]
+    assert len(set(frames)) == 6
 
 
 def test_every_group_reads_each_partition_that_is_sent_to() -> None:
@@ -211,6 +229,8 @@ def test_every_group_reads_each_partition_that_is_sent_to() -> None:
     workload = Workload("end-to-end", connections=4, topic="t", groups=2)
     assert [each.places[0].partition for each in readers(workload, cluster)] == [0, 1, 2, 0, 1, 2]
     assert [each.places[0].partition for each in readers(replace(workload, connections=2), cluster)] == [0, 1, 0, 1]
+    with pytest.raises(InvalidWorkloadError, match=r"^groups: 900 of 12 partitions are more than 10000 readers"):
+        readers(replace(workload, groups=900, connections=12), FakeCluster(t=[1] * 12))  # type: ignore[arg-type]
 
 
 def test_each_process_opens_its_part_of_the_connections() -> None:

@@ -12,7 +12,7 @@ import pytest
 from kraft.cli.command import run
 from kraft.client import quorum
 from kraft.spark import cluster
-from tests.cli.test_client_config import ARGUMENTS, CAUSE_SECONDS, connecting, is_plain, properties
+from tests.cli.test_client_config import ARGUMENTS, CAUSE_SECONDS, WORKLOAD, connecting, is_plain, properties
 from tests.client.secure_broker import make_certificates, needs_openssl
 from tests.peer.kafka import require_kafka
 from tests.peer.secure import MECHANISMS, SecureNode
@@ -81,6 +81,9 @@ STEPS = (
     Step("pipeline export", "TABLE --topic TOPIC --threads 1", text="3 rows"),
     *(Step(f"bench {kind}", BENCH, text='"errors": 0') for kind in ("ping", "produce", "fetch", "end-to-end")),
     Step("bench commit", "--seconds 0.1 --warmup 0 --json", text='"errors": 0'),
+    Step("bench workload", "WORKLOAD --seconds 0.3 --warmup 0 --json", text='"errors": 0'),
+    Step("bench drain", "--backlog-bytes 100000 --record-bytes 20000 --topic drain-TOPIC --json",
+         text='"records_left": 0'),
     Step("bench check", "--seconds 1 --topic bench-TOPIC --json", PASS_OR_FAIL, '"small"'),
     Step("bench search", f"ping {BENCH} --limit-ms 500 --precision 1", text='"rate"'),
     Step("bench compare", f"SERVER SERVER ping {BENCH} --pairs 1", text='"errors": 0'),
@@ -116,10 +119,12 @@ def files(tmp_path: Path) -> dict[str, str]:
     """Paths that stand in the arguments of commands, by their name there."""
     (tmp_path / "rows.csv").write_text("a\n1\n2\n")
     (tmp_path / "secret").write_text("c2VjcmV0\n")
+    (tmp_path / "workload.yaml").write_text(WORKLOAD)
     return {"TABLE": str(tmp_path / "table"), "JOB": str(tmp_path / "job"), "ROWS": str(tmp_path / "rows.csv"),
             "FILE": str(tmp_path / "plan.json"), "PLAN": str(tmp_path / "plan.json"),
             "HTML": str(tmp_path / "timeline.html"), "ARCHIVE": str(tmp_path / "archive.tar.gz"),
-            "SECRET": str(tmp_path / "secret"), "BACKUPS": str(tmp_path / "backups")}
+            "SECRET": str(tmp_path / "secret"), "BACKUPS": str(tmp_path / "backups"),
+            "WORKLOAD": str(tmp_path / "workload.yaml")}
 
 
 def filled(text: str, names: dict[str, str]) -> str:
