@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 Later = Callable[[float, Callable[[], None]], None]
 
@@ -23,6 +23,9 @@ class AsyncLoop:
     what is due in the present event; the process runs it. `failed` gets exceptions that no code handles.
     """
 
+    _entered: "ClassVar[AsyncLoop | None]" = None
+    """The running loop: to set it again takes longer than many an event."""
+
     def __init__(self, seconds: Callable[[], float], later: Later, soon: SoonQueue,
                  failed: Callable[[BaseException], object]) -> None:
         self._seconds = seconds
@@ -34,11 +37,14 @@ class AsyncLoop:
 
     def enter(self) -> None:
         """Make this the running loop, until another process handles an event."""
-        asyncio._set_running_loop(self._as_asyncio)
+        if AsyncLoop._entered is not self:
+            AsyncLoop._entered = self
+            asyncio._set_running_loop(self._as_asyncio)
 
     @staticmethod
     def leave() -> None:
         """Let no loop run: the end of a simulation."""
+        AsyncLoop._entered = None
         asyncio._set_running_loop(None)
 
     def close(self) -> None:
