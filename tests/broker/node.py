@@ -40,6 +40,8 @@ class Logs:
         self.markers: list[dict[int, tuple[int, bool]]] = [{} for _ in range(partition_count)]      # by offset
         self.committed = [0] * partition_count
         self.error: ErrorCode | None = None     # the error of the next appends
+        self.reached: Callable[[int, int], object] = lambda _partition, _end_offset: None
+        """Called with each end that is appended or watched, before the call returns: to commit it at once."""
 
     def append(self, partition: int, records: Sequence[Record], producer: Producer | None = None) -> int:
         if self.error is not None:
@@ -50,6 +52,7 @@ class Logs:
         self.batches[partition].append(len(self.records[partition]))
         if producer is not None:
             self.producers[partition].update(dict.fromkeys(range(base_offset, self.batches[partition][-1]), producer))
+        self.reached(partition, self.batches[partition][-1])
         return base_offset
 
     def append_marker(self, partition: int, producer_id: int, committed: bool) -> int:
@@ -60,6 +63,7 @@ class Logs:
 
     def watch(self, partition: int, end_offset: int) -> None:
         assert end_offset <= len(self.records[partition])
+        self.reached(partition, end_offset)
 
     def truncate(self, partition: int, end_offset: int) -> None:
         assert end_offset >= self.committed[partition]

@@ -1,6 +1,8 @@
 """The loop of a partition: what is written, when answers leave, and which shard serves."""
 
+import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -52,6 +54,10 @@ class World:
         self.shards.finish_load(partition, end, end, 0)
         return self.shards.serving(partition, 0)[1]
 
+    def commit_at_once(self) -> None:
+        """Commit each append before it returns, as a leader whose followers are not in sync."""
+        self.logs.reached = lambda partition, end_offset: self.shards.committed(partition, end_offset, 0)
+
     def answer(self) -> Answer[Any]:
         return Answer(RequestContext(0), self.answers.append, lambda error, _: error)
 
@@ -79,12 +85,68 @@ def test_an_answer_waits_for_everything_that_was_written_before_it() -> None:
 def test_a_commit_during_the_append_does_not_wait() -> None:
     world = World()
     shard = world.serve().shard
-    append = world.logs.append
-    world.logs.append = lambda partition, records, producer=None: (             # type: ignore[method-assign]
-        append(partition, records, producer), world.shards.committed(partition, 1, 0))[0]
+    world.commit_at_once()
     shard.write(words("a"))
     shard.reply(world.answer(), "now")
     assert world.answers == ["now"]
+
+
+def test_what_waits_continues_after_the_write_that_is_committed_at_once() -> None:
+    world = World()
+    state = world.serve()
+    state.shard.write(words("a"))
+    seen: list[list[tuple[int, bytes]]] = []
+    state.shard.reply(Answer(RequestContext(0), lambda _: seen.append(list(state.words)), lambda error, _: error), "a")
+    state.shard.after_commit(lambda: state.shard.write(words("c")))
+    world.commit_at_once()
+    state.shard.write(words("b"))
+    assert seen == [[(0, b"a"), (1, b"b")]]
+    assert state.words == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert state.shard.end_offset == 3
+
+
+def test_actions_that_wait_for_one_commit_write_one_after_the_other() -> None:
+    """Each write is committed at once. An action that begins within the write of another one is replayed before it."""
+    world = World()
+    state = world.serve()
+    state.shard.write(words("a"))
+    names = [str(number) for number in range(2 * sys.getrecursionlimit())]
+    for name in names:
+        state.shard.after_commit(partial(state.shard.write, words(name)))
+    state.shard.reply(world.answer(), "waits")
+    world.commit_at_once()
+    world.shards.committed(0, 1, 0)
+    assert state.words == [(0, b"a"), *((1 + index, name.encode()) for index, name in enumerate(names))]
+    assert state.shard.end_offset == 1 + len(names)
+    assert world.answers == ["waits"]
+
+
+def test_a_marker_that_is_committed_at_once_is_applied_first() -> None:
+    world = World()
+    state = world.serve()
+    state.shard.write(words("a"))
+    seen: list[list[Any]] = []
+    state.shard.after_commit(lambda: seen.append(list(state.events)))
+    end_offset = world.logs.append_marker(0, 7, True)
+    world.commit_at_once()
+    world.shards.marker_appended(0, 7, True, end_offset, 0)
+    assert seen == [["loaded", (7, True)]]
+
+
+def test_an_action_that_fails_does_not_hold_up_what_is_committed_later() -> None:
+    world = World()
+    shard = world.serve().shard
+
+    def fail() -> None:
+        raise OSError
+
+    with pytest.raises(OSError):
+        shard.after_commit(fail)
+    shard.reply(world.answer(), "given")
+    shard.write(words("a"))
+    shard.reply(world.answer(), "committed")
+    world.shards.committed(0, 1, 0)
+    assert world.answers == ["given", "committed"]
 
 
 def test_answers_wait_for_a_marker_that_was_appended_before_them() -> None:

@@ -52,6 +52,11 @@ def test_a_replica_that_is_behind_shows_a_reader_no_end() -> None:
     assert simulate_transactions(25).violation is None
 
 
+def test_decisions_that_wait_for_one_commit_are_completed_in_turn() -> None:
+    """The last follower of the leader leaves the in-sync replicas while aborts without partitions wait."""
+    assert simulate_transactions(836).violation is None
+
+
 def test_a_known_bug_is_found() -> None:
     with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
         outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))

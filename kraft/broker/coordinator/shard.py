@@ -8,6 +8,10 @@ One rule keeps uncommitted state invisible: **an answer leaves when every record
 committed**, its own or not. Reads obey it too. Otherwise a client could learn an offset or a generation that a new
 leader might not have.
 
+A commit may be reported in the middle of an append, by the only in-sync replica for one. It is noted, and what waits
+for it continues when the append is replayed. An action that writes is over before the next one begins. So records are
+replayed in the order of the log, however many actions wait for one commit.
+
 - When leadership is lost, the waiting answers become NOT_COORDINATOR and the state is dropped; the next leader rebuilds
   it from the records.
 - An answer that waits longer than `commit_timeout_ms` becomes COORDINATOR_NOT_AVAILABLE. Its records stay, as they may
@@ -112,6 +116,7 @@ class Shard:
         self._commit_timeout_ms = commit_timeout_ms
         self._waiting: deque[_Waiting] = deque()
         self._after_commit: deque[tuple[int, Action]] = deque()
+        self._is_busy = False       # a write or a release is under way, which releases at its end what is committed
         self._replay: Callable[[StoredRecord], None] | None = None
 
     def attach(self, replay: Callable[[StoredRecord], None]) -> None:
@@ -129,6 +134,14 @@ class Shard:
         """
         if not records:
             return
+        was_busy, self._is_busy = self._is_busy, True
+        try:
+            self._append(records, producer, apply)
+        finally:
+            self._is_busy = was_busy
+        self._release()
+
+    def _append(self, records: Sequence[Record], producer: Producer | None, apply: Action | None) -> None:
         try:
             base_offset = self._port.append(self.partition, records, producer)
         except KraftError as error:
@@ -159,10 +172,8 @@ class Shard:
     def after_commit(self, action: Action) -> None:
         """Run `action` as soon as everything appended until now is committed; never when this leadership ends before.
         Unlike an answer it waits without limit."""
-        if self.end_offset <= self.committed_offset:
-            action()
-        else:
-            self._after_commit.append((self.end_offset, action))
+        self._after_commit.append((self.end_offset, action))
+        self._release()
 
     def after(self, key: Key, delay_ms: int, action: Action) -> None:
         """Run `action` in `delay_ms` from now, replacing the timer of `key`."""
@@ -181,20 +192,37 @@ class Shard:
         for record in records:
             self._replay(record)
 
-    def appended(self, end_offset: int) -> None:
-        """Count what another part of the node appended up to `end_offset`: later answers wait for its commit too."""
+    def appended(self, end_offset: int, apply: Action) -> None:
+        """Count what another part of the node appended up to `end_offset`, and replay it by `apply`: later answers wait
+        for its commit too."""
         assert end_offset >= self.end_offset, f"appended up to {end_offset}, below the end {self.end_offset}"
         self.end_offset = end_offset
+        apply()
         self._port.watch(self.partition, end_offset)
 
     def committed(self, offset: int) -> None:
-        """Send the answers that waited for the high watermark `offset`."""
+        """Send the answers, and run the actions, that waited for the high watermark `offset`; later when this is called
+        during a write or by one of them."""
         self.committed_offset = max(self.committed_offset, offset)
-        while self._waiting and self._waiting[0].end_offset <= self.committed_offset:
-            waiting = self._waiting.popleft()
-            waiting.answer.give(waiting.response)
-        while self._after_commit and self._after_commit[0][0] <= self.committed_offset:
-            self._after_commit.popleft()[1]()
+        self._release()
+
+    def _release(self) -> None:
+        """Send the answers, then run the actions, whose records are committed. Both may write, and wait for what is
+        committed at once."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            while True:
+                if self._waiting and self._waiting[0].end_offset <= self.committed_offset:
+                    waiting = self._waiting.popleft()
+                    waiting.answer.give(waiting.response)
+                elif self._after_commit and self._after_commit[0][0] <= self.committed_offset:
+                    self._after_commit.popleft()[1]()
+                else:
+                    return
+        finally:
+            self._is_busy = False
 
     def tick(self, steps_max: int) -> int:
         """Refuse answers that waited too long, then run due timers until `steps_max` steps are used. Timers armed

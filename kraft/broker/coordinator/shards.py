@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from kraft.broker.coordinator.answer import Answer
@@ -166,8 +167,7 @@ class Shards(Generic[S]):
         entry = self._entries.get(partition)
         if entry is not None and entry.phase is Phase.ACTIVE:
             entry.shard.now_ms = max(entry.shard.now_ms, now_ms)
-            entry.shard.appended(end_offset)
-            entry.state.replay_marker(producer_id, committed)
+            entry.shard.appended(end_offset, partial(entry.state.replay_marker, producer_id, committed))
 
     def tick(self, now_ms: int) -> None:
         """Run what is due, at most `STEPS_PER_TICK`; the shards that have waited longest come first."""

@@ -87,10 +87,14 @@ class TransactionShard:
         is that of a decision."""
         known = self.transactions.get(transaction.transactional_id)
         version = self.environment.cluster.transaction_version
-        self.shard.write([record_of(transaction, version, self.shard.now_ms)],
-                         apply=partial(self._apply, transaction.transactional_id, as_stored(transaction, version)))
-        if known is None or known.status is not transaction.status:
-            self._report(transaction, reason)
+        stored = as_stored(transaction, version)
+
+        def apply() -> None:
+            self._apply(transaction.transactional_id, stored)
+            if known is None or known.status is not transaction.status:
+                self._report(transaction, reason)
+
+        self.shard.write([record_of(transaction, version, self.shard.now_ms)], apply=apply)
 
     def postpone(self, transactional_id: str, again: Callable[[], None]) -> bool:
         """Run `again` once a prepared transaction is complete, or when `addition_wait_ms` is over. Return False when

@@ -135,6 +135,20 @@ def test_an_abort_without_partitions_waits_for_the_markers_of_the_previous_trans
     assert next_of(end(node, second, False)) == (FIRST_ID, 2)
 
 
+def test_aborts_without_partitions_that_wait_for_one_commit_end_one_after_the_other() -> None:
+    """The followers have left the in-sync replicas: the leader commits all that waits, and then each append at once."""
+    node = TxnNode()
+    identities = {name: new_producer(node, name=name) for name in ("t", "w")}       # both in one partition
+    node.lag = True
+    pending = [end_pending(node, identity, False, name=name) for name, identity in identities.items()]
+    assert not any(each.answered for each in pending)
+    node.logs.reached = lambda partition, end_offset: node.coordinator.committed(partition, end_offset, node.now_ms)
+    node.commit()
+    assert [each.response.error_code for each in pending] == [NONE, NONE]
+    assert [node.status(name) for name in identities] == [Status.COMPLETE_ABORT] * 2
+    assert node.history()[-4:] == [Status.PREPARE_ABORT] * 2 + [Status.COMPLETE_ABORT] * 2
+
+
 def test_an_exhausted_epoch_gives_the_client_another_producer_id() -> None:
     """KAFKA-18660: the answer had the old id."""
     node = TxnNode()

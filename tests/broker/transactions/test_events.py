@@ -43,6 +43,14 @@ def recorded(node: TxnNode) -> list[TransactionEvent]:
     return events
 
 
+def test_a_decision_is_reported_before_the_end_that_follows_at_once(node: TxnNode) -> None:
+    identity = new_producer(node)
+    events = recorded(node)
+    node.logs.reached = lambda partition, end_offset: node.coordinator.committed(partition, end_offset, node.now_ms)
+    end(node, identity, False)
+    assert events == [Decided("t", FIRST_ID, 1, False, 0, EndReason.CLIENT), Completed("t", FIRST_ID, 1, False)]
+
+
 def test_a_transaction_from_its_begin_to_its_last_marker(node: TxnNode) -> None:
     events = recorded(node)
     identity = new_producer(node)
