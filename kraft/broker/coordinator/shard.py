@@ -8,9 +8,9 @@ One rule keeps uncommitted state invisible: **an answer leaves when every record
 committed**, its own or not. Reads obey it too. Otherwise a client could learn an offset or a generation that a new
 leader might not have.
 
-A commit may be reported in the middle of an append, by the only in-sync replica for one. It is noted, and what waits
-for it continues when the append is replayed. An action that writes is over before the next one begins. So records are
-replayed in the order of the log, however many actions wait for one commit.
+A commit may be reported in the middle of an append, by the only in-sync replica for one. It is noted; the answers and
+actions that it releases continue when the append is replayed. An action that writes is over before the next one begins.
+So records are replayed in the order of the log, however many actions wait for one commit.
 
 - When leadership is lost, the waiting answers become NOT_COORDINATOR and the state is dropped; the next leader rebuilds
   it from the records.
