@@ -21,6 +21,7 @@ from bench.macro.librdkafka import CONF_OK, COPY, ERROR_BYTES, PRODUCER, Message
 SETTINGS: Final = {"acks": "all", "linger.ms": "0", "enable.idempotence": "false"}
 SLEEP_SECONDS: Final = 0.0001
 END_SECONDS: Final = 60.0
+WARMUP_SECONDS: Final = 1.0
 
 Delivered = CFUNCTYPE(None, c_void_p, POINTER(Message), c_void_p)
 
@@ -38,12 +39,15 @@ def declared() -> ctypes.CDLL:
     return found
 
 
-def latencies(bootstrap: str, topic: str, partition: int, rate: float, seconds: float, record_bytes: int) -> list[int]:
-    """Send a record every 1 / rate seconds, and return the latency of each. Raises RuntimeError when one fails."""
+def latencies(bootstrap: str, topic: str, partition: int, rate: float, seconds: float, record_bytes: int,
+              warmup_seconds: float = WARMUP_SECONDS) -> list[int]:
+    """Send a record every 1 / rate seconds, and return the latency of each that is due after the warm-up, in which the
+    client connects. Raises RuntimeError when one fails."""
     kafka = declared()
-    total = int(rate * seconds)
+    uncounted = int(rate * warmup_seconds)
+    total = uncounted + int(rate * seconds)
     late = [0] * total
-    found: list[int] = []
+    found: list[tuple[int, int]] = []
     failed: list[int] = []
 
     def report(_client: int, message: Any, _opaque: int) -> None:
@@ -51,7 +55,7 @@ def latencies(bootstrap: str, topic: str, partition: int, rate: float, seconds: 
         if record.err:
             failed.append(record.err)
         else:
-            found.append(late[record.opaque - 1] + kafka.rd_kafka_message_latency(message) * 1000)
+            found.append((record.opaque, late[record.opaque - 1] + kafka.rd_kafka_message_latency(message) * 1000))
 
     delivered = Delivered(report)              # alive until the client is destroyed
     error = ctypes.create_string_buffer(ERROR_BYTES)
@@ -64,7 +68,7 @@ def latencies(bootstrap: str, topic: str, partition: int, rate: float, seconds: 
     target = kafka.rd_kafka_topic_new(client, topic.encode(), None)
     value, interval_ns, number = bytes(record_bytes), 1e9 / rate, 0
     begin = time.monotonic_ns()
-    deadline = begin + int((seconds + END_SECONDS) * 1e9)
+    deadline = begin + int((warmup_seconds + seconds + END_SECONDS) * 1e9)
     try:
         while len(found) < total and not failed and time.monotonic_ns() < deadline:
             while number < total and (wait := time.monotonic_ns() - begin - number * interval_ns) >= 0:
@@ -80,7 +84,7 @@ def latencies(bootstrap: str, topic: str, partition: int, rate: float, seconds: 
     if failed or len(found) < total:
         raise RuntimeError(f"{len(failed)} records failed, and {total - len(found)} of {total} have no answer: "
                            f"error {failed[0] if failed else 0}")
-    return sorted(found)
+    return sorted(latency for number, latency in found if number > uncounted)
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ def _run(workload: Workload, backlog: Backlog, sampler: Sampler, producers: Runn
             watch.finish(found)
     finally:
         for each in (producers, readers):
-            if each.is_alive():
+            if each.is_running:
                 each.stop()
     result = difference(found, before)._replace(elapsed_ns=round(drain_seconds * 1e9))
     busy = max(producers.computed, readers.computed) / (build_seconds + drain_seconds)

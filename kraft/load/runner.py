@@ -20,26 +20,40 @@ class Runner(threading.Thread):
         self._seconds, self._slots = seconds, slots
         self._result: LoadResult | None = None
         self._failure: Exception | None = None
+        # Not `join`: one that Ctrl-C interrupts takes the thread for ended.
+        self._ended = threading.Event()
 
     def run(self) -> None:
         try:
             self._result = self.load.run(self._seconds, slots=self._slots)
         except (KraftError, OSError) as error:
             self._failure = error
-        self.computed = time.thread_time()
+        finally:
+            self.computed = time.thread_time()
+            self._ended.set()
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the thread was started and its run has not ended."""
+        return self.ident is not None and not self._ended.is_set()
+
+    def wait(self) -> None:
+        """Wait for the end of the run."""
+        self._ended.wait()
 
     def progress(self) -> LoadResult | None:
         """Return the counts so far, None before the run has begun. Raises what has ended it."""
         found = self.load.progress()
-        if found is None and not self.is_alive():
+        if found is None and self._ended.is_set():
             raise self._failure or OperationError("a load generator ended early")
         return found
 
     def stop(self) -> None:
         """Stop the generator, and wait for requests in progress."""
-        while self.is_alive() and self.load.progress() is None:
-            time.sleep(POLL_SECONDS)           # its run has not begun, and would begin after the stop
+        while self.is_running and self.load.progress() is None:
+            self._ended.wait(POLL_SECONDS)     # its run has not begun, and would begin after the stop
         self.load.stop()
+        self._ended.wait()
         self.join()
 
     def end(self) -> LoadResult:
@@ -60,8 +74,7 @@ def run(load: Load, seconds: float, slots: int = 0) -> tuple[LoadResult, float]:
     runner = Runner(load, seconds, slots)
     runner.start()
     try:
-        runner.join()
+        runner.wait()
     finally:
-        if runner.is_alive():
-            runner.stop()
+        runner.stop()
     return runner.found(), runner.computed

@@ -16,12 +16,12 @@ def test_a_stop_of_the_node_is_seen_by_every_record_that_was_due(node: Started, 
     from bench.macro.open_loop_client import latencies
 
     tool.json("topics", "create", "open-loop", "--partitions", 1)
-    latencies(node.bootstrap, "open-loop", 0, RATE, 0.05, 50)      # connections and caches
+    assert len(latencies(node.bootstrap, "open-loop", 0, RATE, 0.05, 50, 0.1)) == RATE * 0.05
     node.process.send_signal(signal.SIGSTOP)
     timer = threading.Timer(STOP_SECONDS, node.process.send_signal, (signal.SIGCONT,))
     timer.start()
     try:
-        found = latencies(node.bootstrap, "open-loop", 0, RATE, SECONDS, 50)
+        found = latencies(node.bootstrap, "open-loop", 0, RATE, SECONDS, 50, 0.0)
     finally:
         timer.join()
     assert len(found) == RATE * SECONDS
