@@ -57,6 +57,11 @@ def test_decisions_that_wait_for_one_commit_are_completed_in_turn() -> None:
     assert simulate_transactions(836).violation is None
 
 
+def test_a_partition_that_is_slow_under_its_leader_gets_its_marker_from_the_next() -> None:
+    """Its leader is the coordinator itself, which has a marker for another of its own partitions at the same time."""
+    assert simulate_transactions(366).violation is None
+
+
 def test_a_known_bug_is_found() -> None:
     with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
         outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))

@@ -272,13 +272,20 @@ class MarkerQueue:
     # ---------------------------------------------------------------- partitions of this node
 
     def take_own(self, broker_id: int, count_max: int) -> list[Marker]:
-        """Return markers of partitions that this node leads; `settled` is due for each, in any order."""
+        """Return markers of partitions that this node leads, at most `count_max`; `settled` is due for each, in any
+        order. `on_due` is called when others are left.
+
+        None of these partitions is slow: their markers delay no others. One may have become slow under the leader
+        before this node."""
         destination = self._destinations.get(broker_id)
         if destination is None:
             return []
-        partitions = destination.ready or destination.slow
-        taken = destination.take(partitions, count_max, count_max)
-        destination.settle(taken, (), partitions)
+        destination.ready += destination.slow
+        destination.slow.clear()
+        taken = destination.take(destination.ready, count_max, count_max)
+        destination.settle(taken, (), destination.ready)
+        if destination.ready:
+            self.on_due(broker_id)
         self._forget_idle(broker_id, destination)
         return self._without_cancelled(taken)
 

@@ -76,8 +76,6 @@ class MarkerSender:
 
     def _append_own(self, broker_id: int) -> None:
         markers = self._markers.take_own(broker_id, OWN_MARKERS_PER_ITERATION)
-        if len(markers) == OWN_MARKERS_PER_ITERATION:
-            self._serve_later(broker_id)
         now_ms = self._clock()
         timeout_ms = self._broker.integer("request.timeout.ms")
         for marker in markers:

@@ -1,6 +1,8 @@
 """Delivery of markers: leaders that move, brokers that do not answer, partitions that are deleted or slow."""
 
 import random
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 from kraft.broker.transactions.markers import (
@@ -196,10 +198,13 @@ def test_requests_are_limited() -> None:
 # -------------------------------------------------------------------- slow partitions
 
 class Broker2:
-    """A queue of markers for broker 2, which leads all partitions of "t"; none is written until it is answered."""
+    """A queue of markers for broker 2, which leads all partitions of "t"; none is written until it is answered.
+    `leaders` has partitions that other brokers lead."""
 
     def __init__(self) -> None:
-        self.queue = MarkerQueue(SimpleNamespace(leader_of=lambda *_: 2, is_current=True))
+        self.leaders: dict[int, int] = {}
+        self.queue = MarkerQueue(SimpleNamespace(
+            leader_of=lambda _topic, partition: self.leaders.get(partition, 2), is_current=True))
         self.now_ms = 0
         self.done: list[int] = []
 
@@ -373,6 +378,95 @@ def test_own_markers_are_taken_in_parts() -> None:
         broker.add(producer_id, 0)
     taken = [broker.queue.take_own(2, 2) for _ in range(4)]
     assert [[marker.marking.decision.producer_id for marker in part] for part in taken] == [[0, 1], [2, 3], [4], []]
+
+
+def test_own_markers_that_are_left_are_due() -> None:
+    """Also when those that were taken are of transactions that another node coordinates now."""
+    broker, due = Broker2(), []
+    for producer_id in range(3):
+        broker.add(producer_id, producer_id).cancel()
+    broker.add(3, 3)
+    broker.queue.on_due = due.append
+    assert broker.queue.take_own(2, 3) == []
+    assert due == [2]
+    [left] = broker.queue.take_own(2, 3)
+    assert left.marking.decision.producer_id == 3
+    assert due == [2]
+
+
+def test_a_partition_that_was_slow_under_another_leader_is_not_slow_here() -> None:
+    """Its marker stayed in the queue as long as another own partition had one, and for good when no more came."""
+    broker = Broker2()
+    broker.add(1, 0)
+    broker.answer(broker.take(), 0)
+    broker.leaders = {0: 1, 1: 1}
+    broker.back_off()
+    broker.add(2, 1)
+    taken = broker.queue.take_own(1, 10)
+    assert sorted(marker.partition for marker in taken) == [("t", 0), ("t", 1)]
+    for marker in taken:
+        broker.queue.settled(marker, ErrorCode.NONE, broker.now_ms)
+    assert sorted(broker.done) == [1, 2]
+    assert (len(broker.queue), broker.queue.slow_count) == (0, 0)
+
+
+class Driver:
+    """Writer of the markers of a queue, for broker 1 itself and for broker 2, when and only when they are due.
+    `outcome` returns the code of a partition, None: the broker does not answer."""
+
+    def __init__(self, broker: Broker2, outcome: Callable[[], int | None]) -> None:
+        self.broker = broker
+        self.outcome = outcome
+        self.due: dict[int, None] = {}
+        self.in_flight: list[Dispatch] = []
+        broker.queue.on_due = lambda broker_id: self.due.setdefault(broker_id)
+
+    def serve(self) -> None:
+        due, self.due = self.due, {}
+        queue, now_ms = self.broker.queue, self.broker.now_ms
+        if 1 in due:
+            for marker in queue.take_own(1, 3):
+                code = self.outcome()
+                queue.settled(marker, ErrorCode.REQUEST_TIMED_OUT if code is None else code, now_ms)
+        if 2 in due:
+            while (dispatch := queue.take(2)) is not None:
+                self.in_flight.append(dispatch)
+
+    def answer(self, place: int) -> None:
+        dispatch, code = self.in_flight.pop(place), self.outcome()
+        response = None if code is None else marker_response(dispatch.request, lambda _: self.outcome() or code)
+        self.broker.queue.answered(dispatch, response, self.broker.now_ms)
+
+
+def test_what_is_due_is_all_that_has_to_be_taken() -> None:
+    """Leaders move between this node and another one, and coordinators too. Then faults end, and so do all markers."""
+    failures = (None, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE)
+    for seed in range(60):
+        chance, broker = random.Random(seed), Broker2()
+        driver = Driver(broker, partial(chance.choice, failures))
+        markings: list[Marking] = []
+        for step in range(150):
+            if chance.random() < 0.3:
+                markings.append(broker.add(step, *chance.sample(range(8), chance.randint(1, 4))))
+            if chance.random() < 0.05:
+                chance.choice(markings or [broker.add(-1, 0)]).cancel()
+            if chance.random() < 0.1:
+                broker.leaders[chance.randrange(8)] = chance.choice((1, 2))
+            if chance.random() < 0.6:
+                driver.serve()
+            if driver.in_flight and chance.random() < 0.5:
+                driver.answer(chance.randrange(len(driver.in_flight)))
+            if chance.random() < 0.2:
+                broker.back_off()
+        driver.outcome = lambda: ErrorCode.NONE
+        for _ in range(150):
+            while driver.due or driver.in_flight:
+                driver.serve()
+                while driver.in_flight:
+                    driver.answer(0)
+            broker.back_off()
+        assert (len(broker.queue), broker.queue.slow_count, broker.queue.deadline_ms) == (0, 0, None), seed
+        assert all(marking.is_cancelled for marking in markings)
 
 
 def test_any_order_of_events_loses_and_doubles_nothing() -> None:

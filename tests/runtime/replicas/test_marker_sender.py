@@ -167,6 +167,17 @@ def test_many_own_markers_are_appended_in_parts(run: Callable[[Scenario], None])
     run(scenario)
 
 
+def test_own_markers_behind_those_of_a_lost_coordinator_are_appended(run: Callable[[Scenario], None]) -> None:
+    async def scenario(world: World) -> None:
+        world.leader_of = lambda _: 1
+        world.add(*range(OWN_MARKERS_PER_ITERATION)).cancel()
+        world.add(OWN_MARKERS_PER_ITERATION, producer_id=8)
+        await settle()
+        assert world.done == [8]
+        assert list(world.partitions) == [OWN_MARKERS_PER_ITERATION]
+    run(scenario)
+
+
 # -------------------------------------------------------------------- other brokers
 
 def test_a_broker_that_is_unknown_or_unreachable_gets_them_later(run: Callable[[Scenario], None]) -> None:
