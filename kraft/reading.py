@@ -13,11 +13,13 @@ The isolation says which records are visible:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from kraft_native.base.errors import InvalidArgumentError, OffsetOutOfRangeError
 from kraft_native.base.extras import extra_module
 from kraft_native.batch.batch import Batch, walk
+from kraft_native.batch.finder import RecordFinder
 from kraft_native.batch.records import Record
 from kraft_native.batch.records import records as records_in
 from kraft_native.columns.reader import DEFAULT_COLUMNS, ColumnReader
@@ -52,6 +54,8 @@ class Readable(Protocol):
     def truncation_generation(self) -> int: ...
     def read(self, offset: int, max_bytes: int = ..., isolation: Isolation = ...) -> Slice: ...
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int, int, int]]: ...
+    @property
+    def _finder(self) -> RecordFinder: ...
 
 
 def visible_end(log: Readable, isolation: Isolation) -> int:
@@ -93,7 +97,16 @@ class Reading:
         end = visible_end(self, isolation)
         if not self.log_start_offset <= offset < end:
             raise OffsetOutOfRangeError(f"offset {offset}: offsets {self.log_start_offset} to {end - 1} are visible")
-        return next(Reading.records(self, offset, offset + 1, isolation=isolation, read_bytes=0), None)
+        piece = self.read(offset, 0, isolation)
+        for source in _without_aborted(piece, _aborted_in(self, offset, piece, isolation)):
+            if (found := self._finder.find(source, offset)) is not None:
+                return found
+        return None
+
+    @cached_property
+    def _finder(self) -> RecordFinder:
+        """Return what `get` remembers of the batches that it used last."""
+        return RecordFinder()
 
     def _slices(self: Readable, start: int | None, end: int | None, isolation: Isolation,
                 read_bytes: int) -> Iterator[tuple[Slice, int, int]]:
