@@ -2,7 +2,7 @@
 
 Offsets of different partitions cannot be read at one moment. The order of the steps makes up for it:
 
-1. `marks`: the high watermark of each partition.
+1. The transactional ids with their producer ids, then `marks`: the high watermark of each partition.
 2. The state of every transactional id. What its coordinator has decided by now is *decided*; `decided` stands below.
 3. The high watermarks of the offsets topic.
 4. The high watermarks of all other partitions.
@@ -14,6 +14,10 @@ decided transactions were appended before it, because it was appended after step
 
 The result, with the `commits` that decided transactions still lack, is a state in which each transaction is in all of
 its partitions or in none. An epoch distinguishes the transactions of a producer, which needs transaction.version 2.
+A transactional id whose epochs are exhausted gets another producer id when its transaction is complete. So the
+producer id that it had in step 1, and no longer has in step 2, has no undecided transaction. One that it had before
+step 1 has no markers behind the marks.
+
 With an earlier one the transactions of a producer have one epoch, and each partition has them whole or not at all.
 """
 
@@ -25,7 +29,12 @@ from kraft.client.cluster import Cluster
 from kraft.client.fetcher import Fetcher, Limits
 from kraft.client.partitions import EARLIEST, LATEST, Partition, every, list_all_offsets
 from kraft.client.retries import persist
-from kraft.client.transaction_admin import Transaction, describe_transactions, list_transactions
+from kraft.client.transaction_admin import (
+    ListedTransaction,
+    Transaction,
+    describe_transactions,
+    list_transactions,
+)
 from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft_native.batch.batch import walk
 from kraft_native.batch.control import control_records
@@ -35,6 +44,7 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 """Not part of a backup: all transactions of a restored cluster are decided."""
 PREPARED_COMMIT: Final = "PrepareCommit"
 COMMIT: Final = "COMMIT"
+EPOCH_MAX: Final = 0x7FFF
 SCAN_LIMITS: Final = Limits(partition_bytes=1 << 20)
 
 
@@ -64,18 +74,31 @@ def _choose(cluster: Cluster, names: Sequence[str]) -> Cut:
     topics = cluster.metadata(list(names)).topics if names else []
     offsets_topics = [topic for topic in topics if topic.name == OFFSETS_TOPIC]
     others = [topic for topic in topics if topic.name != OFFSETS_TOPIC]
+    earlier = list_transactions(cluster)
     marks = _offsets(cluster, topics, LATEST)
     transactions = describe_transactions(cluster, list_transactions(cluster))
     ends = _offsets(cluster, offsets_topics, LATEST)
     ends |= _offsets(cluster, others, LATEST)
     # The second list finds transactional ids that are newer than the first.
     if transactions or list_transactions(cluster):
-        decided = {each.producer_id: each.producer_epoch for each in transactions}
+        decided = decided_epochs(earlier, transactions)
         for partition, marker in _markers(cluster, marks, ends).items():
             if (first := first_undecided(marker, decided)) is not None:
                 ends[partition] = first
     starts = _offsets(cluster, topics, EARLIEST)
     return Cut({each: min(starts[each], ends[each]) for each in ends}, ends, prepared_commits(transactions, ends))
+
+
+def decided_epochs(earlier: Sequence[ListedTransaction], transactions: Sequence[Transaction]) -> dict[int, int]:
+    """Return for each producer id the highest epoch of a marker that was decided. `earlier` are the transactional ids
+    before the marks, `transactions` their states after them: a producer id that was replaced meanwhile has no more
+    transactions."""
+    decided = {each.producer_id: each.producer_epoch for each in transactions}
+    now = {each.transactional_id: each.producer_id for each in transactions}
+    for each in earlier:
+        if now.get(each.transactional_id, each.producer_id) != each.producer_id:
+            decided.setdefault(each.producer_id, EPOCH_MAX)
+    return decided
 
 
 def first_undecided(markers: Sequence[Marker], decided: Mapping[int, int]) -> int | None:

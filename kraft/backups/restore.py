@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kraft.backups.cut import TRANSACTIONS_TOPIC
+from kraft.backups.decisions import AsOf, decide
 from kraft.backups.manifest import Manifest, PartitionCopy
-from kraft.backups.restored_log import AsOf, Ending, RestoredLog, restore_log
+from kraft.backups.restored_log import Ending, RestoredLog, restore_log
 from kraft.backups.restored_metadata import placement, restored_image
 from kraft.backups.store import Store, make_directories
 from kraft.backups.verify import read_metadata
@@ -106,10 +107,9 @@ def restore(store: Store, manifest: Manifest, target: Target, selection: Selecti
     for path in target.paths:
         make_directories(path)
         file_io.write_atomic(path / STATE, note)
-    ending = Ending(selection.as_of, manifest.commits,
-                    image.features.get(TRANSACTION_VERSION, 0) >= BY_EPOCH_VERSION, manifest.created_ms)
+    endings = _endings(store, manifest, image, copies, selection.as_of)
     own = _own(image, copies, target) if target.is_broker else []
-    logs = _restore_logs(store, own, target, ending, progress)
+    logs = _restore_logs(store, own, target, endings, progress)
     if target.is_controller:
         _write_metadata(manifest, restored_image(image, copies, target.nodes), target, now_ms)
     format_storage(target.request, now_ms, uuid.uuid4)
@@ -173,15 +173,15 @@ def _own(image: MetadataImage, copies: Sequence[PartitionCopy], target: Target) 
     return [each for each in copies if target.request.node_id in placed[each.topic, each.partition]]
 
 
-def _restore_logs(store: Store, copies: Sequence[PartitionCopy], target: Target, ending: Ending,
-                  progress: Progress) -> list[RestoredLog]:
+def _restore_logs(store: Store, copies: Sequence[PartitionCopy], target: Target,
+                  endings: Callable[[PartitionCopy], Ending], progress: Progress) -> list[RestoredLog]:
     """Write the logs, one directory after the other, and then the checkpoints."""
     directories = target.request.directories
     places = [directories[number % len(directories)] for number in range(len(copies))]
 
     def write(job: tuple[PartitionCopy, Path]) -> RestoredLog:
         copy, place = job
-        found = restore_log(store, copy, place, _ending_of(copy, ending))
+        found = restore_log(store, copy, place, endings(copy))
         progress(copy)
         return found
 
@@ -202,10 +202,23 @@ def _restore_logs(store: Store, copies: Sequence[PartitionCopy], target: Target,
     return logs
 
 
-def _ending_of(copy: PartitionCopy, ending: Ending) -> Ending:
-    """Return the ending of one partition: an offset means those of the topics that clients have created."""
-    is_internal = copy.topic.startswith(INTERNAL)
-    return ending._replace(as_of=AsOf()) if is_internal and ending.as_of.offset is not None else ending
+def _endings(store: Store, manifest: Manifest, image: MetadataImage, copies: Sequence[PartitionCopy],
+             as_of: AsOf) -> Callable[[PartitionCopy], Ending]:
+    """Return the ending of each partition. It depends on the partitions of all nodes where the restore ends before the
+    backup, and producers have used transactions."""
+    by_epoch = image.features.get(TRANSACTION_VERSION, 0) >= BY_EPOCH_VERSION
+    if as_of.is_end:
+        return lambda _: Ending(as_of, manifest.commits, by_epoch, manifest.created_ms)
+    if not by_epoch or TRANSACTIONS_TOPIC not in image.topic_ids:
+        return lambda copy: Ending(_as_of(copy, as_of), (), by_epoch, manifest.created_ms)
+    found = decide(store, [(copy, _as_of(copy, as_of)) for copy in copies], manifest.commits, manifest.created_ms)
+    return lambda copy: Ending(AsOf(offset=found.ends[copy.topic, copy.partition] - 1), found.commits, by_epoch,
+                               manifest.created_ms, found.limits)
+
+
+def _as_of(copy: PartitionCopy, as_of: AsOf) -> AsOf:
+    """Return the point of one partition: an offset means those of the topics that clients have created."""
+    return AsOf() if copy.topic.startswith(INTERNAL) and as_of.offset is not None else as_of
 
 
 def _write_metadata(manifest: Manifest, image: MetadataImage, target: Target, now_ms: int) -> None:

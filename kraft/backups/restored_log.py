@@ -10,10 +10,12 @@ aborted. Every replica of the partition gets the same bytes, on whichever machin
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kraft.backups.decisions import AsOf, with_aborts
 from kraft.backups.manifest import Commit, PartitionCopy
 from kraft.backups.store import Store, failures_of, make_directories
 from kraft.backups.verify import read_segment
@@ -35,17 +37,6 @@ CONFIG: Final = LogConfig(durability="page-cache", high_watermark="auto", cleanu
 UNSTABLE: Final = (".lock", "kraft.live")
 
 
-class AsOf(NamedTuple):
-    """Last offset, or last time in milliseconds, that a restore includes; both None: everything."""
-
-    offset: int | None = None
-    time_ms: int | None = None
-
-    @property
-    def is_end(self) -> bool:
-        return self.offset is None and self.time_ms is None
-
-
 class RestoredLog(NamedTuple):
     """Offsets [start, end) of a restored log, and what it notes as its recovery point."""
 
@@ -55,13 +46,15 @@ class RestoredLog(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """End of a restored log. `commits`: decided transactions without a marker. `by_epoch`: an epoch names one
-    transaction (transaction.version 2). `time_ms`: that of the added markers."""
+    """End of a restored log. `commits`: transactions to commit where they are open at the end. `by_epoch`: an epoch
+    names one transaction (transaction.version 2). `time_ms`: that of the added markers. `limits`: for a producer id the
+    epoch from which on its transactions are aborted."""
 
     as_of: AsOf
     commits: Collection[Commit]
     by_epoch: bool
     time_ms: int
+    limits: Mapping[int, int] = MappingProxyType({})
 
 
 def restore_log(store: Store, copy: PartitionCopy, log_dir: Path, ending: Ending) -> RestoredLog:
@@ -76,7 +69,7 @@ def restore_log(store: Store, copy: PartitionCopy, log_dir: Path, ending: Ending
     if part.exists():
         shutil.rmtree(part)            # of a restore that was interrupted
     make_directories(part)
-    _write_segments(store, copy, part, ending.as_of)
+    _write_segments(store, copy, part, ending)
     with _opened(copy, part) as log:
         _cut(log, ending.as_of)
         _fill(log, copy, ending)
@@ -101,17 +94,18 @@ def _described(directory: Path, copy: PartitionCopy, as_of: AsOf) -> RestoredLog
     return restored
 
 
-def _write_segments(store: Store, copy: PartitionCopy, directory: Path, as_of: AsOf) -> None:
+def _write_segments(store: Store, copy: PartitionCopy, directory: Path, ending: Ending) -> None:
     """Write the segment files, and an empty one where the last offsets have no batch: deleted or compacted away. The
     next record must not get one of them."""
-    end, wanted = -1, copy.end_offset
+    end, wanted, as_of = -1, copy.end_offset, ending.as_of
     for segment in copy.segments:
         if as_of.offset is not None and segment.start > as_of.offset:
             wanted = segment.start
             break
         batches = read_segment(store, copy, segment)
         if batches.data:
-            _write(directory / f"{min(segment.start, batches.base_offset):020d}.log", batches.data)
+            _write(directory / f"{min(segment.start, batches.base_offset):020d}.log",
+                   with_aborts(batches.data, ending.limits))
             end = batches.end
     if end < wanted:
         _write(directory / f"{wanted:020d}.log", b"")
@@ -180,7 +174,7 @@ def _fill(log: Log, copy: PartitionCopy, ending: Ending) -> None:
 
 def _markers(log: Log, copy: PartitionCopy, ending: Ending) -> Iterator[bytes]:
     decided = {each.producer_id: each.producer_epoch for each in ending.commits
-               if (each.topic, each.partition) == (copy.topic, copy.partition)} if ending.as_of.is_end else {}
+               if (each.topic, each.partition) == (copy.topic, copy.partition)}
     opened = sorted((each for each in log.producers.describe() if each.txn_first_offset >= 0),
                     key=lambda each: each.txn_first_offset)
     for each in opened:

@@ -14,9 +14,9 @@ from kraft.config.node_config import NodeConfig
 from kraft.config.quorum_config import static_voters
 
 if TYPE_CHECKING:
+    from kraft.backups.decisions import AsOf
     from kraft.backups.manifest import Manifest
     from kraft.backups.restore import Target
-    from kraft.backups.restored_log import AsOf
     from kraft.metadata.image import MetadataImage
 
 AS_OF: Final = "--as-of"
@@ -67,7 +67,7 @@ def restore_command(place: str, name: str | None, file: Path | None, data: Path 
 
 
 def _as_of(text: str | None) -> "AsOf":
-    from kraft.backups.restored_log import AsOf
+    from kraft.backups.decisions import AsOf
 
     if text is None:
         return AsOf()

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kraft.backups import cut
-from kraft.backups.cut import OFFSETS_TOPIC, Marker, first_undecided, prepared_commits
+from kraft.backups.cut import OFFSETS_TOPIC, Marker, decided_epochs, first_undecided, prepared_commits
 from kraft.backups.manifest import Commit
 from kraft.client.partitions import EARLIEST
-from kraft.client.transaction_admin import Transaction
+from kraft.client.transaction_admin import ListedTransaction, Transaction
 
 
 def transaction(state: str, *partitions: tuple[str, int]) -> Transaction:
@@ -40,10 +40,12 @@ class World:
         self.time = 0
         self.read: list[str] = []
         self.transactions: list[Transaction] = []
+        self.listed_id = 7
+        """Producer id of the transactional id before the marks."""
         self.markers: dict[tuple[str, int], list[Marker]] = {}
         monkeypatch.setattr(cut, "_offsets", self.offsets)
         monkeypatch.setattr(cut, "_markers", self.markers_of)
-        monkeypatch.setattr(cut, "list_transactions", lambda _: ["t"] if self.transactions else [])
+        monkeypatch.setattr(cut, "list_transactions", self.listed)
         monkeypatch.setattr(cut, "describe_transactions", self.described)
 
     def metadata(self, names: list[str]) -> Any:
@@ -53,6 +55,10 @@ class World:
         self.read.append(f"{timestamp} {' '.join(topic.name for topic in topics)}")
         self.time += 10
         return {(topic.name, 0): 0 if timestamp == EARLIEST else self.time for topic in topics}
+
+    def listed(self, *_: object) -> list[ListedTransaction]:
+        self.read.append("list")
+        return [ListedTransaction("t", self.listed_id, each.state, 1) for each in self.transactions]
 
     def described(self, *_: object) -> list[Transaction]:
         self.read.append("transactions")
@@ -79,4 +85,16 @@ def test_a_transaction_that_was_decided_later_is_in_no_partition(monkeypatch: py
     world.markers = {("orders", 0): [Marker(12, 7, 3), Marker(17, 7, 4)], (OFFSETS_TOPIC, 0): [Marker(15, 7, 3)]}
     found = world.choose()
     assert (found.ends["orders", 0], found.ends[OFFSETS_TOPIC, 0]) == (17, 30)
-    assert world.read.index("transactions") == 1
+    assert [each.split()[0] for each in world.read[:4]] == ["list", "-1", "list", "transactions"]
+
+
+def test_a_producer_id_whose_epochs_are_exhausted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last transaction was decided before its transactional id got another producer id, and is in all of its
+    partitions: its markers may be on either side of the marks."""
+    world = World(monkeypatch)
+    world.transactions = [transaction("CompleteCommit")]
+    world.listed_id = 6
+    world.markers = {("orders", 0): [Marker(12, 6, 0x7FFF), Marker(17, 7, 4)]}
+    assert world.choose().ends["orders", 0] == 17
+    listed = [ListedTransaction(name, producer_id, "Ongoing", 1) for name, producer_id in (("t", 7), ("gone", 5))]
+    assert decided_epochs(listed, world.transactions) == {7: 3}

@@ -8,8 +8,9 @@ from uuid import UUID
 import pytest
 
 from kraft import Log, LogConfig
+from kraft.backups.decisions import AsOf
 from kraft.backups.manifest import Commit, PartitionCopy, Segment
-from kraft.backups.restored_log import PART_SUFFIX, AsOf, Ending, restore_log
+from kraft.backups.restored_log import PART_SUFFIX, Ending, restore_log
 from kraft.backups.store import Directory, write
 from kraft_native.batch.batch import walk
 from kraft_native.batch.control import control_records, marker
@@ -126,11 +127,17 @@ def test_open_transactions_end_as_they_were_decided(store: Directory, tmp_path: 
         assert log.last_stable_offset == 6
 
 
-def test_a_decision_after_the_point_in_time_does_not_count(store: Directory, tmp_path: Path) -> None:
-    files = [[batch(0, [1000], producer_id=7, producer_epoch=2, base_sequence=0)]]
-    restore_log(store, copy_of(store, files, [1]), tmp_path,
-                ending(AsOf(time_ms=1000), Commit("orders", 0, 7, 3)))
-    assert ends_in(tmp_path) == [(7, "ABORT", 2)]
+def test_commits_of_excluded_transactions_become_aborts(store: Directory, tmp_path: Path) -> None:
+    """Those from the limit of their producer on do. Those of another producer, and earlier ones, stay."""
+    files = [[batch(base, [1000], producer_id=producer, producer_epoch=epoch, base_sequence=epoch),
+              marker(commit=True, producer_id=producer, producer_epoch=epoch + 1, coordinator_epoch=2,
+                     timestamp_ms=1003, base_offset=base + 1, leader_epoch=3)]
+             for base, producer, epoch in ((0, 7, 2), (2, 7, 3), (4, 7, 4), (6, 8, 9))]
+    restored = restore_log(store, copy_of(store, files, [2, 4, 6, 8]), tmp_path, ending()._replace(limits={7: 3}))
+    assert ends_in(tmp_path) == [(7, "COMMIT", 3), (7, "ABORT", 4), (7, "ABORT", 5), (8, "COMMIT", 10)]
+    assert restored.log_end_offset == 8
+    with open_log(tmp_path) as log:
+        assert [each.offset for each in log.records(isolation="read_committed")] == [0, 6]
 
 
 def test_an_interrupted_attempt_is_no_obstacle(store: Directory, tmp_path: Path) -> None:
