@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.gather import Gather
+from kraft.broker.coordinator.patterns import Pattern, PatternError
 from kraft.broker.coordinator.shards import Phase, Shards
-from kraft.broker.transactions.patterns import Pattern, PatternError
 from kraft.broker.transactions.shard import TransactionShard
 from kraft.broker.transactions.state import LABELS, Status, Transaction
 from kraft.protocol.error_codes import ErrorCode
