@@ -194,6 +194,7 @@ PLANS: Final[dict[int, Plan]] = {
         (Level("topics", "topics", ("name",)), Level("partition_indexes", "partitions"))), 256, same=_fetched,
         repeats=1),
     ApiKey.DESCRIBE_GROUPS: Plan(((Level("groups", "groups"),),), 64, same=_itself, repeats=1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Plan(((Level("group_ids", "groups"),),), 1, same=_itself, repeats=1),
     ApiKey.ADD_PARTITIONS_TO_TXN: Plan((
         (Level("v3_and_below_topics", "results_by_topic_v3_and_below", ("name",)),
          Level("partitions", "results_by_partition")),

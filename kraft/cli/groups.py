@@ -62,6 +62,24 @@ def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) ->
                       _partition_names(member.partitions)) for member in each.members])
 
 
+@groups_group.command("members")
+@group_argument
+@on_cluster
+def members_command(cluster: Cluster, group: str, as_json: bool) -> None:
+    """List the members of a group: what each reads, and in a group of the consumer protocol its epoch and target."""
+    described = client.describe_group(cluster, group)
+    rows: list[Fields]
+    if described.kind == client.CONSUMER:
+        rows = [{"member": each.member_id, "client": each.client_id, "host": each.client_host, "epoch": each.epoch,
+                 "partitions": _partition_names(each.assigned), "target": _partition_names(each.target)}
+                for each in client.describe_progress(cluster, group).members]
+    else:
+        rows = [{"member": each.member_id, "client": each.client_id, "host": each.client_host, "epoch": None,
+                 "partitions": _partition_names(each.partitions), "target": None} for each in described.members]
+    print_rows(as_json, rows, ("member", "client", "host", "epoch", "partitions", "target"),
+               [list(row.values()) for row in rows])
+
+
 @groups_group.command("delete")
 @groups_argument
 @on_cluster

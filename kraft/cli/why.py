@@ -1,7 +1,8 @@
-"""`kraft why`: explains in sentences what the metadata quorum or a partition waits for."""
+"""`kraft why`: explains in sentences what the metadata quorum, a partition or a group waits for."""
 
 import time
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -19,9 +20,13 @@ from kraft.recorder.ring import CAPACITY
 from kraft.recorder.why import Answer, Situation, answers
 from kraft_native.base.errors import KraftError
 
+GROUP: Final = "group"
+"""First word of `kraft why group NAME`. Alone it is a topic."""
+
 
 @kraft.command("why")
-@click.argument("names", nargs=-1, metavar="[TOPIC[/PARTITION]]... [DIRECTORY]...", shell_complete=complete_partition)
+@click.argument("names", nargs=-1, metavar="[TOPIC[/PARTITION]]... [group NAME...] [DIRECTORY]...",
+                shell_complete=complete_partition)
 @click.option("--audit", "audits", multiple=True, metavar="FILE",
               type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Audit file of a node, in place of the topic __kraft_audit; may be given again.")
@@ -36,12 +41,16 @@ def why_command(names: tuple[str, ...], audits: tuple[Path, ...], bootstrap: str
     changes of the cluster are audited, also the users that changed the topic. In each case it also names the brokers
     that no controller has answered for too long.
 
+    With group NAME...: the members of a consumer group with what each reads, and what a rebalance waits for.
+
     Queries running nodes (--bootstrap), reads files of controllers that need not run, or both. DIRECTORY is a data
     directory, or the metadata log's in it. Exit code 1 when there is a problem.
     """
     directories = tuple(Path(name) for name in names if Path(name).is_dir())
     partitions = [name for name in names if not Path(name).is_dir()]
-    if partitions:
+    if len(partitions) > 1 and partitions[0] == GROUP:
+        found_answers = _of_groups(partitions[1:], bootstrap, timeout)
+    elif partitions:
         found_answers = _of_partitions(partitions, directories, audits, bootstrap, timeout)
     else:
         found_answers = _of_quorum(directories, bootstrap, timeout)
@@ -52,6 +61,13 @@ def why_command(names: tuple[str, ...], audits: tuple[Path, ...], bootstrap: str
             click.echo(answer.text)
     if not all(answer.is_well for answer in found_answers):
         raise click.exceptions.Exit(1)
+
+
+def _of_groups(names: list[str], bootstrap: str | None, timeout: float) -> list[Answer]:
+    from kraft.cli.group_why import group_answers
+
+    with Cluster(bootstrap or implied_servers(ADDRESS_DEFAULT), timeout=timeout) as cluster:
+        return group_answers(cluster, names)
 
 
 def _of_partitions(names: list[str], directories: tuple[Path, ...], audits: tuple[Path, ...], bootstrap: str | None,

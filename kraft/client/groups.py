@@ -9,7 +9,7 @@ from kraft.client.partitions import Partition
 from kraft.client.refusals import check
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraft.protocol.messages.consumer_group_describe_response import Assignment, ConsumerGroupDescribeResponse
 from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeleteGroupsResponse
@@ -68,6 +68,27 @@ class DescribedGroup(NamedTuple):
     members: tuple[Member, ...]
 
 
+class MemberProgress(NamedTuple):
+    """Member of a consumer group on the way to its target."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    epoch: int
+    assigned: tuple[Partition, ...]
+    target: tuple[Partition, ...]
+
+
+class Progress(NamedTuple):
+    """Progress of a consumer group towards its target."""
+
+    group: str
+    state: str
+    epoch: int
+    target_epoch: int
+    members: tuple[MemberProgress, ...]
+
+
 class Committed(NamedTuple):
     """Committed offset of a group for one partition."""
 
@@ -100,6 +121,17 @@ def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
         check(f"group {group}", ErrorCode.GROUP_ID_NOT_FOUND)
     return DescribedGroup(group, "classic", answer.group_state, answer.protocol_type, answer.protocol_data,
                           tuple(sorted(map(_classic_member, answer.members))))
+
+
+def describe_progress(cluster: Cluster, group: str) -> Progress:
+    """Return where the members of a consumer group are. Raises `RefusedError` when there is none of that name."""
+    request = ConsumerGroupDescribeRequest(group_ids=[group])
+    found = cluster.coordinator(group).send(request, ConsumerGroupDescribeResponse).groups[0]
+    check(f"group {group}", found.error_code, found.error_message)
+    return Progress(group, found.group_state, found.group_epoch, found.assignment_epoch, tuple(sorted(
+        MemberProgress(each.member_id, each.client_id, each.client_host, each.member_epoch,
+                       _assigned_to(each.assignment), _assigned_to(each.target_assignment))
+        for each in found.members)))
 
 
 def delete_group(cluster: Cluster, group: str) -> None:
@@ -161,11 +193,13 @@ def _describe_consumer_group(coordinator: Connection, group: str) -> DescribedGr
     if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
     check(f"group {group}", found.error_code, found.error_message)
-    members = [Member(each.member_id, each.instance_id, each.client_id, each.client_host,
-                      _sorted((topic.topic_name, index) for topic in each.assignment.topic_partitions
-                              for index in topic.partitions))
+    members = [Member(each.member_id, each.instance_id, each.client_id, each.client_host, _assigned_to(each.assignment))
                for each in found.members]
     return DescribedGroup(group, CONSUMER, found.group_state, CONSUMER, found.assignor_name, tuple(sorted(members)))
+
+
+def _assigned_to(assignment: Assignment) -> tuple[Partition, ...]:
+    return _sorted((topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions)
 
 
 def _classic_member(member: DescribedGroupMember) -> Member:

@@ -11,7 +11,6 @@ KEPT: Final = "Kept for compatibility"
 """Marks the documentation of a setting that is accepted and has no effect."""
 
 _TIERED: Final = "tiered storage"
-_CONSUMER: Final = "groups of the consumer protocol"
 _STREAMS: Final = "groups of the streams protocol"
 _SHARE: Final = "share groups"
 
@@ -20,10 +19,10 @@ _ABSENT: Final = {
     "topic": {"remote.": _TIERED, "local.retention.": _TIERED},
     "broker": {
         "follower.fetch.last.tiered.": _TIERED,
-        "group.consumer.": _CONSUMER, "group.share.": _SHARE, "group.streams.": _STREAMS,
+        "group.share.": _SHARE, "group.streams.": _STREAMS,
         "log.local.retention.": _TIERED, "remote.": _TIERED, "share.": _SHARE,
     },
-    "group": {"consumer.": _CONSUMER, "share.": _SHARE, "streams.": _STREAMS},
+    "group": {"share.": _SHARE, "streams.": _STREAMS},
 }
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
+GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 
 
@@ -118,7 +119,7 @@ class Feature(NamedTuple):
 
 FEATURES: Final = {feature.name: feature for feature in (
     Feature(ELR_VERSION, 1, ((26, 1),), requires=((1, 23),)),
-    Feature("group.version", 1, ((22, 1),)),
+    Feature(GROUP_VERSION, 1, ((22, 1),)),
     Feature(KRAFT_VERSION, 1, ((21, 1),)),
     Feature("share.version", 1, ((28, 1),)),
     Feature("streams.version", 1, ((29, 1),)),

@@ -192,6 +192,11 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
     ("OffsetDelete", "partitions", 0, lambda m, n: {"group_id": GROUP, "topics": [m.OffsetDeleteRequestTopic(
         name=TOPIC, partitions=[m.OffsetDeleteRequestPartition(partition_index=i) for i in range(n)])]}),
     ("DescribeGroups", "groups", 6, lambda m, n: {"groups": names(n)}),
+    ("ConsumerGroupDescribe", "groups", 1, lambda m, n: {"group_ids": names(n)}),
+    ("ConsumerGroupHeartbeat", "topics", 1, lambda m, n: {"group_id": "joined", "member_id": "m",
+     "rebalance_timeout_ms": 10_000, "topic_partitions": [], "subscribed_topic_names": names(n)}),
+    ("ConsumerGroupHeartbeat", "partitions", 1, lambda m, n: {"group_id": "joined", "member_id": "m", "member_epoch": 1,
+     "topic_partitions": [m.TopicPartitions(topic_id=NOWHERE, partitions=list(range(n)))]}),
     ("DeleteGroups", "groups", 2, lambda m, n: {"groups_names": names(n)}),
     ("ListGroups", "filters", 5, lambda m, n: {"states_filter": names(n)}),
     ("LeaveGroup", "members", 5, lambda m, n: {"group_id": GROUP, "members": [

@@ -6,7 +6,7 @@ type that does not fit, fails the test that meets it.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -14,6 +14,7 @@ from uuid import UUID
 from kraft.broker.coordinator.answer import RequestContext
 from kraft.broker.coordinator.shard import Producer, Record, StateMachine, StoredRecord
 from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.consumer.hashing import topic_hash
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.groups.transactional_commits import Transaction
 from kraft.protocol.error_codes import ErrorCode
@@ -119,12 +120,49 @@ class Topics:
 
     def __init__(self, topics: dict[str, tuple[UUID, int]]) -> None:
         self.topics = topics
+        self.configs: dict[str, dict[str, str]] = {}
+        self.known = object()
 
     def topic_id(self, name: str) -> UUID | None:
         return self.topics[name][0] if name in self.topics else None
 
     def topic_name(self, topic_id: UUID) -> str | None:
         return next((name for name, (known, _) in self.topics.items() if known == topic_id), None)
+
+    def topic_hash(self, topic: str) -> int | None:
+        if topic not in self.topics:
+            return None
+        topic_id, count = self.topics[topic]
+        return topic_hash(topic_id, topic, [()] * count)
+
+    def topic_names(self) -> Collection[str]:
+        return self.topics.keys()
+
+    def partition_count(self, topic: str) -> int | None:
+        return self.topics[topic][1] if topic in self.topics else None
+
+    @property
+    def version(self) -> object:
+        return self.known
+
+    @property
+    def names_version(self) -> object:
+        return self.known
+
+    @property
+    def offset(self) -> int:
+        return 7
+
+    def group_config(self, group_id: str) -> Mapping[str, str]:
+        return self.configs.get(group_id, {})
+
+    def change(self, name: str, topic_id: UUID | None, partition_count: int = 0) -> None:
+        """Create a topic, or add partitions to it, or delete it."""
+        self.known = object()
+        if topic_id is None:
+            del self.topics[name]
+        else:
+            self.topics[name] = topic_id, partition_count
 
     def has_partition(self, name: str, partition: int) -> bool:
         return name in self.topics and 0 <= partition < self.topics[name][1]

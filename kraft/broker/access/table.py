@@ -6,7 +6,7 @@
 from functools import partial
 from typing import Final
 
-from kraft.broker.access import configs, coordinator, groups, offsets, tokens, topics, transactions
+from kraft.broker.access import configs, consumer_groups, coordinator, groups, offsets, tokens, topics, transactions
 from kraft.broker.access.refused import (
     log_dirs_refused,
     offset_commit_refused,
@@ -26,6 +26,7 @@ from kraft.broker.access.rules import (
 )
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages import (
+    consumer_group_describe_response,
     delete_groups_response,
     delete_records_response,
     describe_client_quotas_response,
@@ -117,6 +118,11 @@ _OFFSET_DELETE: Final = Row(((Check(Operation.DELETE, GROUP, "group_id"),),), el
 _DESCRIBE_GROUPS: Final = Elements(
     "groups", "groups", Check(Operation.DESCRIBE, GROUP, "groups"),
     lambda code, group: describe_groups_response.DescribedGroup(group_id=group, error_code=code), place=Place.FIRST)
+
+_DESCRIBE_CONSUMER_GROUPS: Final = Elements(
+    "group_ids", "groups", Check(Operation.DESCRIBE, GROUP, "group_ids"),
+    lambda code, group: consumer_group_describe_response.DescribedGroup(group_id=group, error_code=code),
+    place=Place.FIRST)
 
 _DELETE_GROUPS: Final = Row(elements=Elements(
     "groups_names", "results", Check(Operation.DELETE, GROUP, "groups_names"),
@@ -213,6 +219,12 @@ ROWS: Final[dict[int, Row]] = {
         "transactions without it are removed", silent=True))),
     ApiKey.ALLOCATE_PRODUCER_IDS: Row((_ACTS_FOR_CLUSTER,), as_controller),
     ApiKey.CONTROLLER_REGISTRATION: Row((_ACTS_FOR_CLUSTER,), as_controller),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Row(
+        by=(consumer_groups.HEARTBEAT_CHECK, consumer_groups.NAMED_CHECK),
+        serve=consumer_groups.consumer_group_heartbeat),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Row(
+        by=(_DESCRIBE_CONSUMER_GROUPS.check, consumer_groups.SHOWN_CHECK),
+        serve=partial(consumer_groups.consumer_group_describe, _DESCRIBE_CONSUMER_GROUPS)),
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Row(open_because="the answer has nothing of the cluster"),
     ApiKey.PUSH_TELEMETRY: Row(open_because="the metrics are the client's own"),
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: Row((_ACTS_FOR_CLUSTER,), as_controller),

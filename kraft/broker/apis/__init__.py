@@ -24,6 +24,7 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "alter_replica_log_dirs": (ApiKey.ALTER_REPLICA_LOG_DIRS,),
     "client_quotas": (ApiKey.DESCRIBE_CLIENT_QUOTAS,),
     "client_telemetry": (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
+    "consumer_groups": (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE),
     "controller_requests": (
         ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.ALTER_CLIENT_QUOTAS,

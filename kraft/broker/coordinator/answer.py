@@ -10,14 +10,21 @@ from kraft.protocol.error_codes import ErrorCode
 M = TypeVar("M")
 
 
+def everything(_topic: str) -> bool:
+    """Return True: without an authorizer, clients may know of every topic."""
+    return True
+
+
 class RequestContext(NamedTuple):
     """Origin of a request. `client_id` is "" when the header had none; `client_host` is in Kafka's form:
-    `/127.0.0.1`. `incomplete`: the transactional ids with an unknown partition in any part of the request."""
+    `/127.0.0.1`. `incomplete`: the transactional ids with an unknown partition in any part of the request.
+    `may_describe` returns whether the client may know of a topic."""
 
     api_version: int
     client_id: str = ""
     client_host: str = ""
     incomplete: Container[str] = ()
+    may_describe: Callable[[str], bool] = everything
 
 
 class Answer(Generic[M]):

@@ -207,4 +207,4 @@ def _act(shard: Shard, state: S, answer: Answer[Any], act: Callable[[S], None]) 
     try:
         act(state)
     except RefusedError as refused:
-        shard.refuse(answer, refused.error)
+        shard.refuse(answer, refused.error, str(refused))

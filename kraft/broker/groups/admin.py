@@ -8,9 +8,9 @@ from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.classic.member import Member
-from kraft.broker.groups.foreign import ForeignGroup
+from kraft.broker.groups.consumer.group import CONSUMER_TYPE, ConsumerGroup
 from kraft.broker.groups.group_records import offset_record
-from kraft.broker.groups.shard import GroupShard
+from kraft.broker.groups.shard import Group, GroupShard
 from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
@@ -23,18 +23,22 @@ CLASSIC_TYPE = "classic"
 
 
 def list_groups(state: GroupShard, states_filter: Sequence[str], types_filter: Sequence[str]) -> list[ListedGroup]:
-    """Return the groups whose state and type match the filters, ignoring case; an empty filter matches all."""
+    """Return the groups whose state and type match the filters, ignoring case, the newest first; an empty filter
+    matches all."""
     states = [name.strip().lower() for name in states_filter]
     types = [name.strip().lower() for name in types_filter]
-    listed = (_listed(group) for group in state.groups.values())
+    listed = (_listed(group) for group in reversed(state.groups.values()))
     return [group for group in listed
             if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)]
 
 
-def _listed(group: ClassicGroup | ForeignGroup) -> ListedGroup:
+def _listed(group: Group) -> ListedGroup:
     if isinstance(group, ClassicGroup):
         return ListedGroup(group_id=group.group_id, protocol_type=group.protocol_type or "",
                            group_state=group.state.value, group_type=CLASSIC_TYPE)
+    if isinstance(group, ConsumerGroup):
+        return ListedGroup(group_id=group.group_id, protocol_type=CONSUMER_TYPE, group_state=group.state.value,
+                           group_type=CONSUMER_TYPE)
     return ListedGroup(group_id=group.group_id, protocol_type=group.group_type,
                        group_state="Empty" if group.is_empty else "Stable", group_type=group.group_type)
 
@@ -116,5 +120,5 @@ def _why_not(state: GroupShard, group_id: str) -> ErrorCode:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group_id in state.deleting:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    is_empty = group.is_empty if isinstance(group, ForeignGroup) else group.state is GroupState.EMPTY
+    is_empty = group.state is GroupState.EMPTY if isinstance(group, ClassicGroup) else group.is_empty
     return ErrorCode.NONE if is_empty else ErrorCode.NON_EMPTY_GROUP

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
+
+from kraft.broker.groups.consumer.cluster import ConsumerGroupConfig, GroupSettings
 from kraft.immutable import immutable
 
 
@@ -18,3 +22,20 @@ class GroupCoordinatorConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offset_commit_timeout_ms: int = 5_000                   # offsets.commit.timeout.ms
     new_member_join_timeout_ms: int = 300_000               # no setting in Kafka: a new member's first rebalance
+    consumer: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
+
+
+def settings_of(config: ConsumerGroupConfig, overrides: Mapping[str, str]) -> GroupSettings:
+    """Return the settings of a group; `overrides` are its own, as texts. One outside of the broker's limits counts as
+    the nearest that is within."""
+    if not overrides:
+        return config.defaults
+
+    def chosen(name: str, default: int, bounds: tuple[int, int]) -> int:
+        text = overrides.get(name, "")
+        return min(max(int(text), bounds[0]), bounds[1]) if text.isdecimal() else default
+
+    return GroupSettings(
+        chosen("consumer.session.timeout.ms", config.defaults.session_timeout_ms, config.session_bounds_ms),
+        chosen("consumer.heartbeat.interval.ms", config.defaults.heartbeat_interval_ms, config.heartbeat_bounds_ms),
+        chosen("consumer.assignment.interval.ms", config.defaults.assignment_interval_ms, config.assignment_bounds_ms))

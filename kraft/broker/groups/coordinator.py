@@ -20,6 +20,7 @@ from uuid import UUID
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.coordinator import Coordinator, Respond
+from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import AppendPort, Shard
 from kraft.broker.coordinator.shards import Shards
 from kraft.broker.groups import (
@@ -27,16 +28,21 @@ from kraft.broker.groups import (
     group_queries,
     offset_requests,
     refusals,
+    routing,
     topic_checks,
     transactional_commits,
 )
-from kraft.broker.groups.classic import joining, syncing
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.classic.rebalancing import prepare_rebalance, restart_session
 from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.consumer import heartbeats, serving
+from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.shard import Environment, GroupShard, TopicView
 from kraft.broker.groups.transactional_commits import TransactionPort
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -72,12 +78,15 @@ class ServedGroups(GroupShard):
                     restart_session(self, group, member)
                 if len(group.members) > self.config.group_max_size:
                     prepare_rebalance(self, group)
+            elif isinstance(group, ConsumerGroup):
+                serving.start(self, group)
         expiry.schedule(self)
 
 
 class GroupCoordinator(Coordinator[ServedGroups]):
     """Coordinator that serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, TxnOffsetCommit, OffsetFetch,
-    OffsetDelete, ListGroups, DescribeGroups and DeleteGroups in the versions of their schemas.
+    OffsetDelete, ListGroups, DescribeGroups, DeleteGroups, ConsumerGroupHeartbeat and ConsumerGroupDescribe in the
+    versions of their schemas.
     """
 
     def __init__(self, config: GroupCoordinatorConfig, port: AppendPort, topics: TopicView,
@@ -95,6 +104,8 @@ class GroupCoordinator(Coordinator[ServedGroups]):
             ListGroupsRequest: self._list,
             DescribeGroupsRequest: self._describe,
             DeleteGroupsRequest: self._delete_groups,
+            ConsumerGroupHeartbeatRequest: self._consumer_heartbeat,
+            ConsumerGroupDescribeRequest: self._consumer_describe,
         })
         if transactions is not None:
             self._handlers[TxnOffsetCommitRequest] = partial(self._commit_in_transaction, transactions)
@@ -149,7 +160,7 @@ class GroupCoordinator(Coordinator[ServedGroups]):
                   <= config.group_max_session_timeout_ms):
             respond(refusals.join_group(context, ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: joining.join(state, request, answer))
+            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.join(state, request, answer))
 
     def _sync(self, request: SyncGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[SyncGroupResponse] = Answer(context, respond, lambda error, _: refusals.sync_group(error))
@@ -159,14 +170,14 @@ class GroupCoordinator(Coordinator[ServedGroups]):
         elif not request.group_id:
             respond(refusals.sync_group(ErrorCode.INVALID_GROUP_ID))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: syncing.sync(state, request, answer))
+            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.sync(state, request, answer))
 
     def _heartbeat(self, request: HeartbeatRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[HeartbeatResponse] = Answer(context, respond, lambda error, _: refusals.heartbeat(error))
         if not request.group_id:
             respond(refusals.heartbeat(ErrorCode.INVALID_GROUP_ID))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: syncing.heartbeat(state, request, answer))
+            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.heartbeat(state, request, answer))
 
     def _leave(self, request: LeaveGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[LeaveGroupResponse] = Answer(
@@ -174,7 +185,17 @@ class GroupCoordinator(Coordinator[ServedGroups]):
         if not request.group_id:
             respond(refusals.leave_group(request, context, ErrorCode.INVALID_GROUP_ID))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: syncing.leave(state, request, answer))
+            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.leave(state, request, answer))
+
+    def _consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, context: RequestContext, respond: Respond,
+                            now_ms: int) -> None:
+        try:
+            heartbeats.check_form(request, context.api_version, self.config.consumer.assignors)
+        except RefusedError as refused:
+            respond(serving.refusal(refused.error, str(refused)))
+            return
+        answer: Answer[ConsumerGroupHeartbeatResponse] = Answer(context, respond, serving.refusal)
+        self._in_shard(request.group_id, answer, now_ms, lambda state: serving.heartbeat(state, request, answer))
 
     def _commit(self, request: OffsetCommitRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         known, refused = topic_checks.split_commit(request, context.api_version, self._environment.topics)
@@ -222,6 +243,10 @@ class GroupCoordinator(Coordinator[ServedGroups]):
     def _describe(self, request: DescribeGroupsRequest, context: RequestContext, respond: Respond,
                   now_ms: int) -> None:
         group_queries.describe(self.shards, request, context, respond, now_ms)
+
+    def _consumer_describe(self, request: ConsumerGroupDescribeRequest, context: RequestContext, respond: Respond,
+                           now_ms: int) -> None:
+        group_queries.describe_consumer_groups(self.shards, request, context, respond, now_ms)
 
     def _delete_groups(self, request: DeleteGroupsRequest, context: RequestContext, respond: Respond,
                        now_ms: int) -> None:

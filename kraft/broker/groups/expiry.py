@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import CommittedOffset
-from kraft.broker.groups.shard import GroupShard
+from kraft.broker.groups.shard import Group, GroupShard
 from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 
 _KEY = ("expiry",)
@@ -46,20 +47,20 @@ def expire(state: GroupShard, units: Iterable[Unit]) -> None:
     state.shard.write(records)
 
 
-def _is_over(state: GroupShard, group: ClassicGroup | ForeignGroup) -> bool:
+def _is_over(state: GroupShard, group: Group) -> bool:
     if state.offsets.of_group(group.group_id) or state.offsets.has_open_transactions(group.group_id):
         return False
-    return group.is_empty if isinstance(group, ForeignGroup) else group.state is GroupState.EMPTY
+    return group.state is GroupState.EMPTY if isinstance(group, ClassicGroup) else group.is_empty
 
 
-def _is_expired(state: GroupShard, group: ClassicGroup | ForeignGroup, topic: str, offset: CommittedOffset) -> bool:
+def _is_expired(state: GroupShard, group: Group, topic: str, offset: CommittedOffset) -> bool:
     if isinstance(group, ForeignGroup):
         if not group.is_empty:
             return False
         base_ms = offset.commit_timestamp_ms
     elif group.is_subscribed_to(topic):
         return False
-    elif group.protocol_type is None:
+    elif isinstance(group, ConsumerGroup) or group.protocol_type is None:
         base_ms = offset.commit_timestamp_ms
     elif group.state is GroupState.EMPTY:
         base_ms = offset.commit_timestamp_ms if group.state_timestamp_ms is None else group.state_timestamp_ms

@@ -1,4 +1,4 @@
-"""Groups of other protocols in the partition: consumer (KIP-848), share and streams groups.
+"""Groups of other protocols in the partition: share and streams groups.
 
 Their records are kept unchanged, by key, so that nothing of them is lost. Such groups can be listed and their offsets
 can be read. One without members can be deleted, record by record.
@@ -21,12 +21,6 @@ class ForeignKind(NamedTuple):
 
 # Record key types (record-types.json). Types 9 and 18 were never released with a value that still exists.
 FOREIGN_KINDS = {
-    3: ForeignKind("consumer", is_group=True),
-    4: ForeignKind("consumer"),
-    5: ForeignKind("consumer", is_member=True),
-    6: ForeignKind("consumer"),
-    7: ForeignKind("consumer"),
-    8: ForeignKind("consumer"),
     9: ForeignKind("share"),
     10: ForeignKind("share", is_member=True),
     11: ForeignKind("share", is_group=True),
@@ -34,7 +28,6 @@ FOREIGN_KINDS = {
     13: ForeignKind("share"),
     14: ForeignKind("share"),
     15: ForeignKind("share"),
-    16: ForeignKind("consumer"),
     17: ForeignKind("streams", is_group=True),
     18: ForeignKind("streams"),
     19: ForeignKind("streams", is_member=True),

@@ -14,8 +14,16 @@ from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shards import Phase, Shards
 from kraft.broker.groups import admin, offset_requests, refusals, topic_checks
+from kraft.broker.groups.consumer import describing
 from kraft.broker.groups.shard import GroupShard, TopicView
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_describe_response import (
+    ConsumerGroupDescribeResponse,
+)
+from kraft.protocol.messages.consumer_group_describe_response import (
+    DescribedGroup as DescribedConsumerGroup,
+)
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -171,6 +179,29 @@ def describe(shards: Shards[S], request: DescribeGroupsRequest, context: Request
 
         def act(state: S, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
             return [admin.describe(state, group_id, context.api_version) for group_id in group_ids]
+
+        _in_shard(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
+
+
+def describe_consumer_groups(shards: Shards[S], request: ConsumerGroupDescribeRequest, context: RequestContext,
+                             respond: Respond, now_ms: int) -> None:
+    """Describe each group from its shard."""
+    def done(parts: list[list[DescribedConsumerGroup]]) -> None:
+        groups = [group for part in parts for group in part]
+        if request.include_authorized_operations:
+            for group in groups:
+                if not group.error_code:
+                    group.authorized_operations = ALL_OPERATIONS
+        respond(ConsumerGroupDescribeResponse(groups=groups))
+
+    requested = _by_partition(shards, request.group_ids)
+    gather: Gather[list[DescribedConsumerGroup]] = Gather(len(requested), done)
+    for index, (partition, group_ids) in enumerate(requested):
+        def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DescribedConsumerGroup]:
+            return [DescribedConsumerGroup(error_code=error, group_id=group_id) for group_id in group_ids]
+
+        def act(state: S, group_ids: list[str] = group_ids) -> list[DescribedConsumerGroup]:
+            return [describing.describe(state, group_id) for group_id in group_ids]
 
         _in_shard(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
 

@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kraft.broker.coordinator.shard import Record, StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.classic.member import Member
+from kraft.broker.groups.consumer.records import TYPES, Change, decode_change
 from kraft.broker.groups.foreign import FOREIGN_KINDS, foreign_group_id, key_type
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.immutable import immutable
@@ -59,7 +60,15 @@ class ForeignReplay:
     type: int
 
 
-Replay: TypeAlias = GroupReplay | OffsetReplay | ForeignReplay
+@immutable
+class ConsumerReplay:
+    """Record of a consumer group."""
+
+    group_id: str
+    change: Change
+
+
+Replay: TypeAlias = GroupReplay | OffsetReplay | ConsumerReplay | ForeignReplay
 
 
 # -------------------------------------------------------------------- writing
@@ -149,6 +158,8 @@ def decode(record: StoredRecord) -> Replay | None:
         if record.value is not None:
             value = GroupMetadataValue.decode(record.value[2:], _version(record.value))
         return GroupReplay(key.group, value)
+    if type_ in TYPES:
+        return _decode_consumer(record)
     if type_ in FOREIGN_KINDS:
         return ForeignReplay(foreign_group_id(record.key), type_)
     return None
@@ -161,6 +172,14 @@ def _decode_offset(record: StoredRecord) -> OffsetReplay:
         value = OffsetCommitValue.decode(record.value[2:], _version(record.value))
         offset = CommittedOffset.of_record(value, record.offset)
     return OffsetReplay(key.group, key.topic, key.partition, offset)
+
+
+def _decode_consumer(record: StoredRecord) -> ConsumerReplay:
+    key: Any = GROUPS.decode_key(record.key)
+    value = None if record.value is None else GROUPS.decode_value(key, record.value)[0]
+    change = decode_change(key, value)
+    assert change is not None, "a type of consumer groups has no reader"
+    return ConsumerReplay(key.group_id, change)
 
 
 def _version(value: bytes) -> int:

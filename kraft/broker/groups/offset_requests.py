@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.classic.rebalancing import restart_session
+from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import ZERO_UUID, CommittedOffset
-from kraft.broker.groups.shard import GroupShard
+from kraft.broker.groups.shard import Group, GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kraft.protocol.messages.offset_commit_response import (
@@ -77,7 +79,7 @@ def commit_records(state: GroupShard, group_id: str,
 
 
 def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
-                     api_version: int) -> ClassicGroup | ForeignGroup | None:
+                     api_version: int) -> Group | None:
     """Return the group, checked; None for one that its first commit creates."""
     generation_id = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
@@ -89,11 +91,25 @@ def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
         raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
     if isinstance(group, ClassicGroup):
         group.check_offset_commit(request.member_id, request.group_instance_id, generation_id)
+    elif isinstance(group, ConsumerGroup):
+        group.check_offset_commit(
+            request.member_id, generation_id, api_version >= FIRST_COMMIT_VERSION_THAT_KNOWS_GROUP_ID_NOT_FOUND,
+            committed_partitions(state, request.topics))
     elif group.group_type == "share":
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     elif generation_id >= 0 or not group.is_empty:
         raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     return group
+
+
+def committed_partitions(state: GroupShard,
+                         topics: Sequence[OffsetCommitRequestTopic] | Sequence[TxnOffsetCommitRequestTopic]
+                         ) -> Iterator[tuple[UUID, int]]:
+    """Yield the partitions of a commit, by the ids of their topics."""
+    for topic in topics:
+        topic_id = state.environment.topics.topic_id(topic.name) or ZERO_UUID
+        for partition in topic.partitions:
+            yield topic_id, partition.partition_index
 
 
 def _java_length(text: str) -> int:
@@ -141,8 +157,12 @@ def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
 
 
 def _has_offsets(state: GroupShard, request: OffsetFetchRequestGroup) -> bool:
-    """Return whether the group exists and stores offsets; refuse members that such a group does not have."""
+    """Return whether the group exists and stores offsets; refuse members that such a group does not have, or in another
+    epoch."""
     group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        group.check_offset_fetch(request.member_id, request.member_epoch)
+        return True
     if isinstance(group, ForeignGroup) and group.group_type != "share":
         if request.member_id is not None or request.member_epoch >= 0:
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -159,7 +179,7 @@ def delete(state: GroupShard, request: OffsetDeleteRequest, answer: Answer[Offse
     if isinstance(group, ClassicGroup):
         if group.state is not GroupState.EMPTY and not group.is_consumer_type:
             raise RefusedError(ErrorCode.NON_EMPTY_GROUP)
-    elif group.group_type == "share":
+    elif isinstance(group, ForeignGroup) and group.group_type == "share":
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     records = []
     topics = []

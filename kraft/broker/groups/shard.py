@@ -6,8 +6,8 @@ This is the state and its replay. The neighbouring modules decide what a request
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
 from kraft.broker.coordinator.answer import Answer
@@ -16,20 +16,26 @@ from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.consumer.cluster import Topics
+from kraft.broker.groups.consumer.group import ConsumerGroup
+from kraft.broker.groups.consumer.records import Change, deletes, deletion, record_of
 from kraft.broker.groups.foreign import FOREIGN_KINDS, ForeignGroup
-from kraft.broker.groups.group_records import ForeignReplay, GroupReplay, OffsetReplay, decode, group_record
+from kraft.broker.groups.group_records import (
+    ConsumerReplay,
+    ForeignReplay,
+    GroupReplay,
+    OffsetReplay,
+    decode,
+    group_record,
+)
 from kraft.broker.groups.offsets import OffsetTable
 from kraft.protocol.error_codes import ErrorCode
 
+Group: TypeAlias = ClassicGroup | ConsumerGroup | ForeignGroup
 
-class TopicView(Protocol):
+
+class TopicView(Topics, Protocol):
     """Queries of the coordinator to the cluster's metadata."""
-
-    def topic_id(self, name: str) -> UUID | None:
-        """Return the id of a topic; None when it does not exist."""
-
-    def topic_name(self, topic_id: UUID) -> str | None:
-        """Return the name of a topic; None when it does not exist."""
 
     def has_partition(self, name: str, partition: int) -> bool:
         """Return whether the topic exists and has that partition."""
@@ -64,7 +70,7 @@ class GroupShard:
     def __init__(self, shard: Shard, environment: Environment) -> None:
         self.shard = shard
         self.environment = environment
-        self.groups: dict[str, ClassicGroup | ForeignGroup] = {}
+        self.groups: dict[str, Group] = {}
         self.offsets = OffsetTable()
         self.deleting: dict[str, Answer[Any]] = {}
         """Groups that are being deleted, with the answers of the requests that delete them."""
@@ -90,6 +96,8 @@ class GroupShard:
                                 record.producer_id)
         elif isinstance(replayed, GroupReplay):
             self._replay_group(replayed)
+        elif isinstance(replayed, ConsumerReplay):
+            self._apply(replayed.group_id, replayed.change)
         elif isinstance(replayed, ForeignReplay):
             self._replay_foreign(replayed, record)
 
@@ -106,13 +114,33 @@ class GroupShard:
             self.groups[group_id] = ClassicGroup(group_id)
 
     def _replay_group(self, replayed: GroupReplay) -> None:
-        if replayed.value is None:
-            self.groups.pop(replayed.group_id, None)
-            return
         group = self.groups.get(replayed.group_id)
+        if replayed.value is None:
+            if isinstance(group, ClassicGroup):
+                self._forget(replayed.group_id)
+            return
         if not isinstance(group, ClassicGroup):
             group = self.groups[replayed.group_id] = ClassicGroup(replayed.group_id)
         group.apply(replayed.value)
+
+    def _apply(self, group_id: str, change: Change) -> None:
+        """Apply a change of a consumer group. A value makes a group of another kind a consumer group: offsets that were
+        committed before stand before it in the log (KAFKA-20254). A tombstone is of a group that is another one now,
+        unless the group is a consumer group (KAFKA-17306)."""
+        group = self.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if deletes(change):
+                return
+            group = self.groups[group_id] = ConsumerGroup(group_id)
+        change.apply(group)
+        if group.is_blank:
+            self._forget(group_id)
+
+    def _forget(self, group_id: str) -> None:
+        """Remove a group; what offsets it has left are those of a simple group."""
+        del self.groups[group_id]
+        if self.offsets.of_group(group_id):
+            self._ensure_group(group_id)
 
     def _replay_foreign(self, replayed: ForeignReplay, record: StoredRecord) -> None:
         kind = FOREIGN_KINDS[replayed.type]
@@ -123,7 +151,7 @@ class GroupShard:
             group = self.groups[replayed.group_id] = ForeignGroup(replayed.group_id, kind.group_type)
         group.replay(record.key, record.value)
         if record.value is None and (kind.is_group or not group.records):
-            del self.groups[replayed.group_id]
+            self._forget(replayed.group_id)
 
     # ---------------------------------------------------------------- life cycle
 
@@ -149,6 +177,26 @@ class GroupShard:
         """Return the classic group of that name, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """Return the consumer group of that name, or None."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def write_changes(self, group_id: str, changes: Sequence[Change], before: Sequence[Record] = (),
+                      after: Sequence[Record] = ()) -> None:
+        """Append the records of changes of a consumer group as one batch, between other records, and apply them. Raises
+        RefusedError when the append failed; then nothing changed."""
+        def apply() -> None:
+            for record in before:
+                self.replay(StoredRecord(-1, record.key, record.value))
+            for change in changes:
+                self._apply(group_id, change)
+            for record in after:
+                self.replay(StoredRecord(-1, record.key, record.value))
+
+        self.shard.write([*before, *(record_of(group_id, change, self.now_ms) for change in changes), *after],
+                         apply=apply)
 
     def check_not_deleting(self, group_id: str) -> None:
         """Refuse with COORDINATOR_LOAD_IN_PROGRESS, which clients retry, while the group is being deleted: some of its
@@ -185,9 +233,11 @@ class GroupShard:
         group = self.groups[group_id]
         if isinstance(group, ForeignGroup):
             return [Record(key, None, self.now_ms) for key in group.deletion_order()]
+        if isinstance(group, ConsumerGroup):
+            return [record_of(group_id, change, self.now_ms) for change in deletion(group)]
         return [group_record(group_id, None, self.now_ms)]
 
-    def existing_group(self, group_id: str) -> ClassicGroup | ForeignGroup:
+    def existing_group(self, group_id: str) -> Group:
         """Return the group of that name; refuse with GROUP_ID_NOT_FOUND."""
         group = self.groups.get(group_id)
         if group is None:

@@ -19,7 +19,8 @@ from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError, append_error
 from kraft.broker.coordinator.shard import Producer
 from kraft.broker.groups.classic.group import ClassicGroup
-from kraft.broker.groups.offset_requests import commit_records
+from kraft.broker.groups.consumer.group import ConsumerGroup
+from kraft.broker.groups.offset_requests import commit_records, committed_partitions
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
@@ -110,10 +111,24 @@ def _check_group(state: GroupShard, request: TxnOffsetCommitRequest) -> None:
     elif isinstance(group, ClassicGroup):
         group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id,
                                   in_transaction=True)
+    elif isinstance(group, ConsumerGroup):
+        if names_member:
+            _check_member(state, group, request)
     elif group.group_type == "share":
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     elif names_member:
         raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def _check_member(state: GroupShard, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
+    """Refuse a member of a consumer group in another epoch with ILLEGAL_GENERATION: these clients do not know
+    STALE_MEMBER_EPOCH (KIP-1319)."""
+    try:
+        group.check_offset_commit(request.member_id, request.generation_id, True,
+                                  committed_partitions(state, request.topics))
+    except RefusedError as refused:
+        stale = refused.error is ErrorCode.STALE_MEMBER_EPOCH
+        raise RefusedError(ErrorCode.ILLEGAL_GENERATION if stale else refused.error) from None
 
 
 def refusal(request: TxnOffsetCommitRequest, error: ErrorCode, api_version: int) -> TxnOffsetCommitResponse:

@@ -19,6 +19,8 @@ from kraft._version import __version__
 from kraft.broker.client_series import GROUP, TRANSACTIONAL_ID
 from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
+from kraft.broker.groups.consumer.group import ConsumerGroup
+from kraft.broker.groups.consumer.group import GroupState as ConsumerGroupState
 from kraft.broker.readiness import REASONS
 from kraft.broker.transactions.state import Status
 from kraft.config.node_config import NodeConfig
@@ -293,6 +295,7 @@ async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:
     time_slice = TimeSlice()
     shards = parts.core.broker.groups.shards
     states = dict.fromkeys(GroupState, 0)
+    consumer_states = dict.fromkeys(ConsumerGroupState, 0)
     groups = offsets = 0
     for _, state in shards.active(0):
         groups += len(state.groups)
@@ -300,12 +303,17 @@ async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:
         for group in list(state.groups.values()):
             if isinstance(group, ClassicGroup):
                 states[group.state] += 1
+            elif isinstance(group, ConsumerGroup):
+                consumer_states[group.state] += 1
             await time_slice.give_way()
     prefix = "kafka_coordinator_group_groupmetadatamanager"
     sheet.put(f"{prefix}_numgroups", groups)
     sheet.put(f"{prefix}_numoffsets", offsets)
     for each in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         sheet.put(f"{prefix}_numgroups{each.value.lower()}", states[each])
+    for found in ConsumerGroupState:
+        sheet.put("kafka_server_group_coordinator_metrics_consumer_group_count", consumer_states[found],
+                  found.value.lower())
     phases = [shards.phase(partition) for partition in shards.partitions()]
     for phase in Phase:
         sheet.put("kafka_server_group_coordinator_metrics_num_partitions", phases.count(phase), phase.value)

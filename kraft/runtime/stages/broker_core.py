@@ -10,6 +10,8 @@ from kraft.broker.broker import Broker
 from kraft.broker.client_series import ClientSeries, SeriesLimits
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.config import GroupCoordinatorConfig
+from kraft.broker.groups.consumer.assignors import assignor_names
+from kraft.broker.groups.consumer.cluster import ConsumerGroupConfig, GroupSettings
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
@@ -48,7 +50,7 @@ class BrokerCore:
         transaction_appends = CoordinatorAppends(TRANSACTION_TOPIC, path.table, now_ms)
         self.image_topics = ImageTopics(control.image, self._covers_start)
         offsets_transactions = OffsetsTransactions(path.table, now_ms, self.schedule)
-        groups = GroupCoordinator(group_config(config.integer), appends, self.image_topics, uuid.uuid4,
+        groups = GroupCoordinator(group_config(config.__getitem__), appends, self.image_topics, uuid.uuid4,
                                   offsets_transactions)
         appends.coordinator = groups
         transactions = TransactionCoordinator(
@@ -112,8 +114,13 @@ class BrokerCore:
         await self._opened.aclose()
 
 
-def group_config(number: Callable[[str], int]) -> GroupCoordinatorConfig:
-    """Settings of the group coordinator, from those that `number` returns by name."""
+def group_config(setting: Callable[[str], Value]) -> GroupCoordinatorConfig:
+    """Settings of the group coordinator, from those that `setting` returns by name."""
+    def number(name: str) -> int:
+        value = setting(name)
+        assert isinstance(value, int), f"{name} is not a whole number"
+        return value
+
     return GroupCoordinatorConfig(
         group_min_session_timeout_ms=number("group.min.session.timeout.ms"),
         group_max_session_timeout_ms=number("group.max.session.timeout.ms"),
@@ -122,7 +129,25 @@ def group_config(number: Callable[[str], int]) -> GroupCoordinatorConfig:
         offset_metadata_max_bytes=number("offset.metadata.max.bytes"),
         offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
         offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
-        offset_commit_timeout_ms=number("offsets.commit.timeout.ms"))
+        offset_commit_timeout_ms=number("offsets.commit.timeout.ms"),
+        consumer=_consumer_config(setting, number))
+
+
+def _consumer_config(setting: Callable[[str], Value], number: Callable[[str], int]) -> ConsumerGroupConfig:
+    return ConsumerGroupConfig(
+        max_size=number("group.consumer.max.size"),
+        assignors=assignor_names(setting("group.consumer.assignors")),
+        migration_policy=str(setting("group.consumer.migration.policy")).lower(),
+        regex_refresh_interval_ms=number("group.consumer.regex.refresh.interval.ms"),
+        defaults=GroupSettings(number("group.consumer.session.timeout.ms"),
+                               number("group.consumer.heartbeat.interval.ms"),
+                               number("group.consumer.assignment.interval.ms")),
+        session_bounds_ms=(number("group.consumer.min.session.timeout.ms"),
+                           number("group.consumer.max.session.timeout.ms")),
+        heartbeat_bounds_ms=(number("group.consumer.min.heartbeat.interval.ms"),
+                             number("group.consumer.max.heartbeat.interval.ms")),
+        assignment_bounds_ms=(number("group.consumer.min.assignment.interval.ms"),
+                              number("group.consumer.max.assignment.interval.ms")))
 
 
 def transaction_config(setting: Callable[[str], Value]) -> TransactionCoordinatorConfig:

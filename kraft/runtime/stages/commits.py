@@ -154,7 +154,7 @@ class Commits:
         self._path.produce.verifies = self._core.checks.are_due
 
     def _configure_coordinators(self) -> None:
-        self._broker.groups.config = group_config(self._broker.integer)
+        self._broker.groups.config = group_config(self._broker.setting)
         self._broker.transactions.config = transaction_config(self._broker.setting)
 
     def _cordon(self) -> None:

@@ -106,6 +106,9 @@ SAMPLES: Final = [
     Sample(ApiKey.SYNC_GROUP, {**A_GROUP, "protocol_type": "consumer", "protocol_name": "range"}, (READ_GROUP,),
            (NO_GROUP,)),
     Sample(ApiKey.DESCRIBE_GROUPS, {"groups": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
+    Sample(ApiKey.CONSUMER_GROUP_HEARTBEAT, {**A_GROUP, "subscribed_topic_names": ["orders"]},
+           (READ_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC)),
+    Sample(ApiKey.CONSUMER_GROUP_DESCRIBE, {"group_ids": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
     Sample(ApiKey.CREATE_TOPICS, {"timeout_ms": 10_000, "topics": ("CreatableTopic", [
         {"name": "new", "num_partitions": 1, "replication_factor": 1}])},
            ((*on(Operation.CREATE, TOPIC, "new"), *cluster(Operation.CREATE)),), (NO_TOPIC,)),

@@ -15,6 +15,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import (
     add_partitions_to_txn_request,
+    consumer_group_describe_response,
     describe_delegation_token_response,
     describe_groups_response,
     describe_transactions_response,
@@ -27,6 +28,7 @@ from kraft.protocol.messages import (
     offset_fetch_response,
     write_txn_markers_request,
 )
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
@@ -232,3 +234,19 @@ def test_the_handler_of_a_broker_is_behind_the_checks() -> None:
                                                    answers.append)
         finish(steps or iter(()))       # type: ignore[arg-type]
     assert answers[0] == "x" and answers[1].error_code == NO_TXN
+
+
+@pytest.mark.parametrize(("topic", "error"), [("orders", NONE), ("secret", NO_TOPIC)])
+def test_a_consumer_group_is_shown_with_topics_that_the_client_may_describe(topic: str, error: ErrorCode) -> None:
+    of = consumer_group_describe_response
+    member = of.Member(member_id="m", target_assignment=of.Assignment(topic_partitions=[
+        of.TopicPartitions(topic_name=topic, partitions=[0])]))
+    served = serve(
+        ROWS[ApiKey.CONSUMER_GROUP_DESCRIBE], ConsumerGroupDescribeRequest(group_ids=["g"],
+                                                                           include_authorized_operations=True),
+        [Acl(Operation.READ, GROUP, "g"), Acl(Operation.DESCRIBE, TOPIC, "orders")], 1,
+        lambda _part: of.ConsumerGroupDescribeResponse(groups=[
+            of.DescribedGroup(group_id="g", group_state="Stable", group_epoch=4, members=[member])]))
+    [group] = served.answer.groups
+    assert (group.error_code, len(group.members), group.group_epoch) == (error, *((0, 0) if error else (1, 4)))
+    assert group.authorized_operations == (-2**31 if error else 1 << Operation.READ | 1 << Operation.DESCRIBE)

@@ -12,14 +12,14 @@ from kraft.broker.groups import expiry, steps
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from kraft.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.list_groups_request import ListGroupsRequest
 from kraft.protocol.messages.list_groups_response import ListGroupsResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kraft.protocol.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
+from kraft.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from kraft.protocol.record_frames import GROUPS
 from tests.broker.groups.group_client import commit, errors_of, fetch, form_group, heartbeat, join, join_new, leave
 from tests.broker.node import Node, Pending
@@ -428,8 +428,8 @@ def foreign(node: Node, *keys: Any) -> None:
 
 def test_a_group_of_the_new_protocol_is_kept_out_of_the_way() -> None:
     node = Node()
-    foreign(node, ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"), ConsumerGroupMetadataKey(group_id="g"))
-    assert listed(node) == {"g": ("consumer", "Stable", "consumer")}
+    foreign(node, StreamsGroupMemberMetadataKey(group_id="g", member_id="m"), StreamsGroupMetadataKey(group_id="g"))
+    assert listed(node) == {"g": ("streams", "Stable", "streams")}
     assert join(node).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert errors_of(commit(node, {("orders", 0): 1})) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert deleted(node, "g") == {"g": ErrorCode.NON_EMPTY_GROUP}
@@ -444,9 +444,9 @@ def test_a_group_of_the_new_protocol_is_kept_out_of_the_way() -> None:
 
 def test_an_empty_one_gives_way_to_a_classic_member_and_keeps_its_offsets() -> None:
     node = Node()
-    foreign(node, ConsumerGroupMetadataKey(group_id="g"))
+    foreign(node, StreamsGroupMetadataKey(group_id="g"))
     assert errors_of(commit(node, {("orders", 0): 5})) == [0]
-    assert listed(node) == {"g": ("consumer", "Empty", "consumer")}
+    assert listed(node) == {"g": ("streams", "Empty", "streams")}
     assert join(node, member="m").response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     form_group(node, 1)
     assert isinstance(node.group("g"), ClassicGroup)
@@ -458,7 +458,7 @@ def test_an_empty_one_gives_way_to_a_classic_member_and_keeps_its_offsets() -> N
 
 def test_an_empty_one_expires() -> None:
     node = Node()
-    foreign(node, ConsumerGroupMetadataKey(group_id="g"))
+    foreign(node, StreamsGroupMetadataKey(group_id="g"))
     commit(node, {("orders", 0): 5})
     node.advance(WEEK_MS + 600_000)
     assert not listed(node)
@@ -478,8 +478,8 @@ def test_a_share_group_has_no_offsets_here() -> None:
 def test_offsets_may_come_before_the_group_after_compaction() -> None:
     node = Node()
     commit(node, {("orders", 0): 5})
-    foreign(node, ConsumerGroupMetadataKey(group_id="g"))
-    assert listed(node) == {"g": ("consumer", "Empty", "consumer")}
+    foreign(node, StreamsGroupMetadataKey(group_id="g"))
+    assert listed(node) == {"g": ("streams", "Empty", "streams")}
     assert fetch(node) == {("orders", 0): 5}
 
 

@@ -11,8 +11,16 @@ from kraft.broker.coordinator.hashing import java_hash, partition_of
 from kraft.broker.coordinator.loading import load_batches
 from kraft.broker.coordinator.shard import Producer, StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
-from kraft.broker.groups.foreign import ForeignGroup
-from kraft.broker.groups.group_records import GroupReplay, OffsetReplay, decode, group_record, offset_record
+from kraft.broker.groups.consumer.group import ConsumerGroup
+from kraft.broker.groups.consumer.records import deletion, record_of
+from kraft.broker.groups.group_records import (
+    ConsumerReplay,
+    GroupReplay,
+    OffsetReplay,
+    decode,
+    group_record,
+    offset_record,
+)
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, decode_response_header
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -104,7 +112,7 @@ def test_the_groups_of_a_whole_node() -> None:
 
 @pytest.mark.parametrize("partition", range(PARTITIONS))
 def test_records_encode_to_the_bytes_that_kafka_wrote(partition: int) -> None:
-    """Records of commits and groups are decoded to our state's own classes and encoded again."""
+    """Records of commits, classic and consumer groups are decoded to our state's own classes and encoded again."""
     seen = 0
     for record in data_records(partition):
         replayed = decode(record)
@@ -112,6 +120,8 @@ def test_records_encode_to_the_bytes_that_kafka_wrote(partition: int) -> None:
             again = offset_record(replayed.group_id, replayed.topic, replayed.partition, replayed.offset, 0)
         elif isinstance(replayed, GroupReplay):
             again = group_record(replayed.group_id, replayed.value, 0)
+        elif isinstance(replayed, ConsumerReplay):
+            again = record_of(replayed.group_id, replayed.change, 0)
         else:
             continue
         seen += 1
@@ -136,12 +146,12 @@ def test_every_state_on_the_way_replays() -> None:
                     assert all(member.assignment for member in group.members.values())
 
 
-def test_a_group_of_another_protocol_is_deleted_record_by_record() -> None:
+def test_a_consumer_group_is_deleted_record_by_record() -> None:
     node = golden_node()
     state = node.state_of("consumer-g")
     group = state.groups["consumer-g"]
-    assert isinstance(group, ForeignGroup)
-    keys = set(group.records)
+    assert isinstance(group, ConsumerGroup)
+    keys = {record_of("consumer-g", change, 0).key for change in deletion(group)}
     offsets = len(list(state.offsets.keys_of_group("consumer-g")))
     assert keys
     assert offsets == 5

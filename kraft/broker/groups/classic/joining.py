@@ -70,8 +70,8 @@ def _group_to_join(state: GroupShard, request: JoinGroupRequest,
     if isinstance(group, ClassicGroup):
         return group
     records = []
-    if isinstance(group, ForeignGroup):
-        if group.group_type == "share" or not group.is_empty:
+    if group is not None:
+        if not group.is_empty or (isinstance(group, ForeignGroup) and group.group_type == "share"):
             _refuse(state, answer, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             return None
         records = state.deletion_records(group_id)

@@ -94,7 +94,8 @@ class Coordinators:
         transaction_appends = CoordinatorAppends(TRANSACTION_TOPIC, table, self.now_ms)
         self.topics = ImageTopics(owner.image, self._covers_start)
         offsets = OffsetsTransactions(table, self.now_ms, self.schedule)
-        self.groups = GroupCoordinator(group_config(config.integer), appends, self.topics, owner.node.new_id, offsets)
+        self.groups = GroupCoordinator(
+            group_config(config.__getitem__), appends, self.topics, owner.node.new_id, offsets)
         appends.coordinator = self.groups
         self.transactions = TransactionCoordinator(
             transaction_config(config.__getitem__), transaction_appends, self.topics, _ProducerIds(self))

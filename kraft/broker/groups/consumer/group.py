@@ -1,0 +1,294 @@
+"""State of a consumer group. Each of its records has a place of its own here.
+
+So the state after a load does not depend on which superseded records the log still has, nor on the order of records
+with different keys (KAFKA-19862).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.groups.consumer.member import (
+    NEW_MEMBER,
+    Current,
+    Owned,
+    Partitions,
+    Subscription,
+)
+from kraft.protocol.error_codes import ErrorCode
+
+CONSUMER_TYPE: Final = "consumer"
+FIRST_EPOCH: Final = 1
+"""Epoch of a group and of its target before the first record of each."""
+
+
+class GroupState(Enum):
+    """States of a consumer group, with their names in ListGroups."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class GroupEpoch(NamedTuple):
+    """Record of type 3. `metadata_hash` is of the topics that the group subscribes to; 0 for none."""
+
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+
+
+class TargetEpoch(NamedTuple):
+    """Record of type 6. `computed_ms` is when the target was computed; 0 when that is unknown."""
+
+    epoch: int = FIRST_EPOCH
+    computed_ms: int = 0
+
+
+class Resolved(NamedTuple):
+    """Record of type 16: the topics that match a regular expression, since a version of the metadata."""
+
+    topics: tuple[str, ...] = ()
+    version: int = 0
+    timestamp_ms: int = 0
+
+
+class ConsumerGroup:
+    """One group. `replay` in `records` calls the setters, and nothing else does."""
+
+    __slots__ = ("_epoch", "_regex_counts", "_target_epoch", "_topic_counts", "classic_count", "currents", "group_id",
+                 "has_partition_metadata", "job", "owners", "regexes", "search", "searched_names", "seen_topics",
+                 "static_members", "subscriptions", "targets")
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self._epoch: GroupEpoch | None = None
+        self._target_epoch: TargetEpoch | None = None
+        self.subscriptions: dict[str, Subscription] = {}
+        """Members, in the order of joining."""
+        self.currents: dict[str, Current] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.regexes: dict[str, Resolved] = {}
+        self.has_partition_metadata = False
+        """True while the log has a record of type 4, which older versions of Kafka wrote."""
+        # What follows from the records:
+        self.owners: dict[tuple[UUID, int], str] = {}
+        self.static_members: dict[str, str] = {}        # instance id -> member id
+        self.classic_count = 0
+        self._topic_counts: Counter[str] = Counter()    # topic name -> number of members that name it
+        self._regex_counts: Counter[str] = Counter()
+        # Memory only:
+        self.seen_topics: object = None                 # metadata that the hash was last compared with
+        self.job: Generator[None, None, None] | None = None        # work on a target that is under way
+        self.search: Generator[None, None, None] | None = None     # for topics of regular expressions
+        self.searched_names: object = None              # names of topics that the last search read
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def epoch(self) -> int:
+        return FIRST_EPOCH if self._epoch is None else self._epoch.epoch
+
+    @property
+    def metadata_hash(self) -> int:
+        return 0 if self._epoch is None else self._epoch.metadata_hash
+
+    @property
+    def target_epoch(self) -> int:
+        return FIRST_EPOCH if self._target_epoch is None else self._target_epoch.epoch
+
+    @property
+    def target_computed_ms(self) -> int:
+        """Time when the target was computed; 0 when that is unknown."""
+        return 0 if self._target_epoch is None else self._target_epoch.computed_ms
+
+    @property
+    def has_epoch(self) -> bool:
+        return self._epoch is not None
+
+    @property
+    def has_target_epoch(self) -> bool:
+        return self._target_epoch is not None
+
+    @property
+    def is_blank(self) -> bool:
+        """True without any record: the group does not exist."""
+        return not (self._epoch or self._target_epoch or self.subscriptions or self.currents or self.targets
+                    or self.regexes or self.has_partition_metadata)
+
+    @property
+    def is_empty(self) -> bool:
+        """True without members."""
+        return not self.subscriptions
+
+    @property
+    def state(self) -> GroupState:
+        if not self.subscriptions:
+            return GroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return GroupState.ASSIGNING
+        if all(self.current(each).is_reconciled_to(self.target_epoch) for each in self.subscriptions):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def current(self, member_id: str) -> Current:
+        """Return the assignment of a member; that of a new one when it has none."""
+        return self.currents.get(member_id, NEW_MEMBER)
+
+    def is_free_for(self, member_id: str, topic_id: UUID, partition: int) -> bool:
+        """Return whether no member but this one has the partition."""
+        return self.owners.get((topic_id, partition), member_id) == member_id
+
+    def topic_counts(self) -> dict[str, int]:
+        """Return how many members name each topic, without regular expressions."""
+        return dict(self._topic_counts)
+
+    def regex_counts(self) -> dict[str, int]:
+        """Return how many members subscribe by each regular expression."""
+        return dict(self._regex_counts)
+
+    @property
+    def has_regexes(self) -> bool:
+        """True when a member subscribes by a regular expression."""
+        return bool(self._regex_counts)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return whether any member reads `topic`."""
+        return topic in self._topic_counts or any(
+            topic in resolved.topics for regex, resolved in self.regexes.items() if regex in self._regex_counts)
+
+    def preferred_assignor(self, replaced: dict[str, Subscription | None] | None = None) -> str | None:
+        """Return the assignor that most members prefer; None when none prefers one. `replaced` are members that change;
+        None for one that leaves. Between equals the earlier member's choice counts."""
+        members = self.subscriptions if not replaced else {**self.subscriptions, **replaced}
+        votes = Counter(each.server_assignor for each in members.values()
+                        if each is not None and each.server_assignor is not None)
+        return max(votes, key=votes.__getitem__) if votes else None
+
+    # ---------------------------------------------------------------- checks
+
+    def member(self, member_id: str) -> Subscription:
+        """Return a member; refuse with UNKNOWN_MEMBER_ID."""
+        found = self.subscriptions.get(member_id)
+        if found is None:
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID,
+                               f"Member {member_id} is not a member of group {self.group_id}.")
+        return found
+
+    def check_offset_commit(self, member_id: str, epoch: int, api_has_epochs: bool,
+                            partitions: Iterator[tuple[UUID, int]]) -> None:
+        """Refuse a commit of another epoch than the member's: STALE_MEMBER_EPOCH, for which the member waits for its
+        next heartbeat. Members of the classic protocol get ILLEGAL_GENERATION. A member of the consumer protocol
+        needs an API that has member epochs.
+
+        A member that has entered a later epoch meanwhile may commit those `partitions` that it has had since then
+        (KIP-1251). Commits without member come from operators, and need an empty group.
+        """
+        if epoch < 0 and not self.subscriptions:
+            return
+        subscription = self.member(member_id)
+        current = self.current(member_id)
+        if subscription.classic is None and not api_has_epochs:
+            raise RefusedError(ErrorCode.UNSUPPORTED_VERSION)
+        if epoch == current.epoch:
+            return
+        if subscription.classic is not None:
+            raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
+        if epoch > current.epoch or not all(
+                self._has_since(current, topic_id, index, epoch) for topic_id, index in partitions):
+            raise RefusedError(ErrorCode.STALE_MEMBER_EPOCH,
+                               f"The member epoch {epoch} is not the expected {current.epoch}.")
+
+    @staticmethod
+    def _has_since(current: Current, topic_id: UUID, index: int, epoch: int) -> bool:
+        for owned in (current.assigned, current.revoking):
+            since = owned.get(topic_id, {}).get(index)
+            if since is not None:
+                return since <= epoch
+        return False
+
+    def check_offset_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Refuse a fetch by a member in another epoch than the named one: UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH,
+        never an answer without offsets. Fetches that name no member pass."""
+        if member_id is None and epoch < 0:
+            return
+        self.member(member_id or "")
+        if epoch != self.current(member_id or "").epoch:
+            raise RefusedError(ErrorCode.STALE_MEMBER_EPOCH)
+
+    # ---------------------------------------------------------------- replay
+
+    def set_epoch(self, epoch: GroupEpoch | None) -> None:
+        self._epoch = epoch
+
+    def set_target_epoch(self, epoch: TargetEpoch | None) -> None:
+        self._target_epoch = epoch
+
+    def set_subscription(self, member_id: str, subscription: Subscription | None) -> None:
+        """Set the properties of a member; None removes it."""
+        before = self.subscriptions.get(member_id)
+        if before is not None:
+            self._count(before, -1)
+            if before.instance_id is not None and self.static_members.get(before.instance_id) == member_id:
+                del self.static_members[before.instance_id]
+        if subscription is None:
+            self.subscriptions.pop(member_id, None)
+            return
+        self.subscriptions[member_id] = subscription
+        self._count(subscription, 1)
+        if subscription.instance_id is not None:
+            self.static_members[subscription.instance_id] = member_id
+
+    def _count(self, subscription: Subscription, change: int) -> None:
+        for counts, names in ((self._topic_counts, subscription.topic_names),
+                              (self._regex_counts, (subscription.topic_regex,) if subscription.topic_regex else ())):
+            for name in names:
+                counts[name] += change
+                if not counts[name]:
+                    del counts[name]
+        self.classic_count += change * (subscription.classic is not None)
+
+    def set_current(self, member_id: str, current: Current | None) -> None:
+        """Set the assignment of a member; None removes it.
+
+        A partition that two members seem to have, because the log lacks the record by which the first one gave it up,
+        is the later one's.
+        """
+        before = self.currents.get(member_id)
+        if before is not None:
+            for key in _keys(before):
+                if self.owners.get(key) == member_id:
+                    del self.owners[key]
+        if current is None:
+            self.currents.pop(member_id, None)
+            return
+        self.currents[member_id] = current
+        for key in _keys(current):
+            self.owners[key] = member_id
+
+    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
+        """Set the target of a member; None removes it."""
+        if partitions is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = partitions
+
+    def set_regex(self, regex: str, resolved: Resolved | None) -> None:
+        """Set the topics of a regular expression; None removes it."""
+        if resolved is None:
+            self.regexes.pop(regex, None)
+        else:
+            self.regexes[regex] = resolved
+
+
+def _keys(current: Current) -> Iterator[tuple[UUID, int]]:
+    owned: Owned
+    for owned in (current.assigned, current.revoking):
+        for topic_id, partitions in owned.items():
+            for index in partitions:
+                yield topic_id, index
