@@ -453,12 +453,13 @@ class LogDir:
         self._need_open()
         failures: list[KraftError] = []
         for name, log in self._logs.items():
+            since_ns = file_io.stamp_ns()
             try:
                 if not log.closed:
                     log.checkpoint()
             except KraftError as error:
                 failures.append(error)
-            self.note(name, log)
+            self.note(name, log, since_ns)
         self.write_marks()
         if failures:
             for other in failures[1:]:
@@ -472,9 +473,15 @@ class LogDir:
         if not self._open:
             raise LogClosedError(f"{self.path}: the log directory was closed")
 
-    def note(self, name: TopicPartition, log: Log) -> None:
-        """Record the marks of a log, open or closed, for the next checkpoint files."""
-        self._noted_ns[name] = file_io.stamp_ns()
+    def note(self, name: TopicPartition, log: Log, since_ns: int | None = None) -> None:
+        """Record the marks of a log, open or closed, for the next checkpoint files. `since_ns`: a stamp from before the
+        log's state was written with them, by default that of this moment.
+
+        A recovery point keeps the time at which it was first noted. With a later one, the file would seem younger than
+        that state, whose end of what was flushed would not hold: a disk that loses it would go unnoticed.
+        """
+        if name not in self._noted_ns or self._recovery_points.get(name) != log.recovery_point:
+            self._noted_ns[name] = file_io.stamp_ns() if since_ns is None else since_ns
         self._recovery_points[name] = log.recovery_point
         self._high_watermarks[name] = log.high_watermark
         if log.closed or log.log_start_offset > log.segments[0].base_offset:

@@ -260,6 +260,23 @@ def test_an_owner_that_did_not_open_a_truncated_log_leaves_it_as_it_is(tmp_path:
         assert log.recovery.intact
 
 
+def test_the_loss_of_flushed_records_is_seen_although_a_point_was_noted_again(tmp_path: Path) -> None:
+    """The file of the points of an idle log does not become younger than the state of the log."""
+    with LogDir(tmp_path) as directory:
+        fill(directory.log("t", 0), 5)
+        directory.log("t", 0).flush()
+        directory.checkpoint()
+        after_the_next_tick(tmp_path / "t-0" / "kraft-log-state")
+        directory.checkpoint()
+        size_bytes = directory.log("t", 0).size_bytes
+        shutil.copytree(tmp_path, tmp_path.with_name("crashed"), copy_function=shutil.copy2)
+    crashed = tmp_path.with_name("crashed")
+    with next((crashed / "t-0").glob("*.log")).open("r+b") as file:
+        file.truncate(size_bytes // 2)
+    with LogDir(crashed) as directory:
+        assert directory.log("t", 0).first_lost_offset is not None
+
+
 def test_points_of_kafka_stay_younger_than_the_state_of_a_log_that_was_not_opened(tmp_path: Path) -> None:
     with LogDir(tmp_path) as directory:
         for topic in ("a", "b"):

@@ -20,6 +20,7 @@ from kraft.runtime.storage.log_manager import LogManager
 from kraft.runtime.storage.removals import remove_paths
 from kraft.runtime.upkeep.cleaning import Cleaner
 from kraft_native.base.errors import KraftError, LogClosedError
+from kraft_native.file import file_io
 from kraft_native.partition.partition import Partition
 
 log = logging.getLogger(__name__)
@@ -189,11 +190,12 @@ class Housekeeping:
             if directory in self.logs.offline:
                 continue
             for name, each in list(directory.open_logs()):
+                since_ns = file_io.stamp_ns()
                 await self._checkpoint_log(each)
                 if self._stopping.is_set():
                     return             # closing records everything
                 if not each.closed:
-                    directory.note(name, each)
+                    directory.note(name, each, since_ns)
                 await time_slice.give_way()
             if directory not in self.logs.offline:
                 await self._on_disk(directory.write_marks)
