@@ -6,13 +6,14 @@ A request is one packet of JSON on the agent's socket, and so is its answer:
                     Packets from `deaf_to` are dropped, and attempts to connect from `shut_to`.
 
     {"do": "connect", "host": .., "port": .., "seconds": ..}            -> {"connected": whether}
-    {"do": "disk", "kind": "full" | "slow" | "well", "delay_ms": ..}    -> {}
+    {"do": "disk", "kind": "full" | "slow" | "broken" | "well", "delay_ms": .., "directory": ..}    -> {}
     {"do": "probe"}                                 -> {"error": errno or 0, "seconds": time for one small file}
 
-`connect` connects from the node's own address. The answer to a request that fails is {"failed": why}.
+`directory` is one of the node's, by default the first. `connect` connects from the node's own address.
+The answer to a request that fails is {"failed": why}.
 
 Links are cut in the kernel. A socket filter drops the packets, so both sides see the same as with a cut cable: no
-packets. Disks are slow or full in the file layer of this process (`kraft_native.file.faults`).
+packets. Disks are slow, full or broken in the file layer of this process (`kraft_native.file.faults`).
 
 The node is killed when its owner ends.
 """
@@ -168,15 +169,18 @@ class Agent:
 
     # --- the disk
 
-    def do_disk(self, kind: str, delay_ms: int = 0) -> dict[str, int]:
+    def do_disk(self, kind: str, delay_ms: int = 0, directory: str = "") -> dict[str, int]:
+        under = Path(directory or self._directory)
         if self._plan is not None:
             self._plan.__exit__(None, None, None)
             self._plan = None
         if kind == "full":
             self._plan = faults.fail_at(1, error=errno.ENOSPC, kinds=("write", "allocate", "mkdir"),
-                                        under=self._directory, persistent=True)
+                                        under=under, persistent=True)
+        elif kind == "broken":
+            self._plan = faults.fail_at(1, error=errno.EIO, under=under, persistent=True)
         elif kind == "slow":
-            self._plan = faults.delay(delay_ms, under=self._directory)
+            self._plan = faults.delay(delay_ms, under=under)
         if self._plan is not None:
             self._plan.__enter__()
         return {}

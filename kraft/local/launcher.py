@@ -1,9 +1,11 @@
 """The owner's side of the process that forks nodes (`forkserver`)."""
 
+import os
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -17,14 +19,19 @@ END_SECONDS: Final = 10.0
 
 class Launcher:
     """Owner of the process. It starts the process at once without waiting: imports take longer than anything else in a
-    start, and can continue while the owner works. Any thread may call. A context manager."""
+    start, and can continue while the owner works. Any thread may call. A context manager.
 
-    def __init__(self) -> None:
+    - `prefix`: a command that executes its arguments, such as `unshare`, for nodes in a world of their own.
+    - `environment`: further variables of the process and its nodes.
+    """
+
+    def __init__(self, prefix: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             # In its own session: Ctrl-C at a terminal is for the owner.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "kraft.local.forkserver", str(theirs.fileno())], cwd=ROOT,
+                [*prefix, sys.executable, "-m", "kraft.local.forkserver", str(theirs.fileno())], cwd=ROOT,
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
                 start_new_session=True)
         self._socket = ours

@@ -31,6 +31,7 @@ class LocalNode:
     """One node. One thread at a time.
 
     - `settings`: Kafka's keys, besides those of the cluster; a change takes effect at the next start.
+    - `launcher`: may be replaced while the node does not run, by one whose nodes live in another world.
     - `ports`: those of an earlier process, whose data `directory` has. A node keeps its ports, running or not.
     """
 
@@ -45,7 +46,7 @@ class LocalNode:
         self.settings = dict(settings)
         self.log_level = log_level
         self.kills = 0
-        self._launcher = launcher
+        self.launcher = launcher
         self._cluster_id = cluster_id
         self._voters: tuple[VoterSpec, ...] = ()
         self._formatted = ports is not None
@@ -136,7 +137,7 @@ class LocalNode:
         ours.settimeout(AGENT_SECONDS)
         self._report_fd, report_fd = os.pipe()
         try:
-            self._pid = self._launcher.start(self.spec(), report_fd, theirs.fileno())
+            self._pid = self.launcher.start(self.spec(), report_fd, theirs.fileno())
         except BaseException:
             os.close(self._report_fd)
             ours.close()
@@ -167,14 +168,14 @@ class LocalNode:
         if self.running:
             if self._paused:
                 self.resume()
-            self._launcher.signal(self._pid, signal.SIGTERM)
+            self.launcher.signal(self._pid, signal.SIGTERM)
 
     def await_end(self) -> None:
         """Wait for the end of a node after SIGTERM."""
         if self._pid < 0:
             return
         if not self.has_ended(STOP_SECONDS):
-            self._launcher.signal(self._pid, signal.SIGABRT)    # faulthandler shows where it hangs
+            self.launcher.signal(self._pid, signal.SIGABRT)    # faulthandler shows where it hangs
             self._forget()
             raise LocalNodeError(f"{self} did not stop in {STOP_SECONDS:.0f} s:\n{self.log()}")
         if code := self._forget():
@@ -195,7 +196,7 @@ class LocalNode:
         self.ended = None
         if self._pid < 0:
             return None
-        self._launcher.signal(self._pid, signal.SIGKILL)
+        self.launcher.signal(self._pid, signal.SIGKILL)
         if not self.has_ended(STOP_SECONDS):
             raise FaultDidNotBiteError(f"{self} survived SIGKILL")
         self.kills += 1
@@ -243,6 +244,10 @@ class LocalNode:
         took = self.call_agent(do="probe")["seconds"]
         if took < delay_ms / 1000:
             raise FaultDidNotBiteError(f"{self}: a small file took {took * 1000:.1f} ms with writes {delay_ms} ms late")
+
+    def fail_disk(self, directory: Path) -> None:
+        """Fail every operation under one of its directories, as a broken disk does."""
+        self.call_agent(do="disk", kind="broken", directory=str(directory))
 
     def fill_disk(self) -> None:
         """Fail every write in its directory as on a full disk. A node that cannot continue may have ended by itself
@@ -303,7 +308,7 @@ class LocalNode:
         return int(found.group(1)) * 1024
 
     def _signal_and_see(self, number: signal.Signals, *, stopped: bool) -> None:
-        self._launcher.signal(self.pid, number)
+        self.launcher.signal(self.pid, number)
         deadline = time.monotonic() + STOP_SECONDS
         while (self._state() == "T") is not stopped:
             if time.monotonic() > deadline:
@@ -331,7 +336,7 @@ class LocalNode:
 
     def _forget(self) -> int:
         """Collect the exit status of a process that has ended or is about to, and release its descriptors."""
-        code = self._launcher.wait(self._pid)
+        code = self.launcher.wait(self._pid)
         assert self._agent is not None
         self._agent.close()
         os.close(self._report_fd)
