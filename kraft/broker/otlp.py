@@ -1,7 +1,9 @@
 """Decoder of client metrics: OpenTelemetry's `MetricsData` in protobuf, as far as Kafka's clients use it (KIP-714).
 
-Data points of gauges and sums are read; histograms and summaries, which clients do not push, are skipped like all
-unknown fields. A payload chooses its own nesting and length, so decoding pauses: it yields None between two parts.
+Data points of gauges, sums and histograms are read. A histogram becomes single values, as in Prometheus: `.count`,
+`.sum`, and one `.bucket` for each bound with the number of values up to it. Summaries and exponential histograms, which
+clients do not push, are skipped like all unknown fields. A payload chooses its own nesting and length, so decoding
+pauses: it yields None between two parts.
 """
 
 import struct
@@ -16,6 +18,10 @@ DELTA: Final = 1
 """AggregationTemporality of a sum whose points have the change since the previous push."""
 TEXT_MAX: Final = 200
 ATTRIBUTES_MAX: Final = 16
+BUCKETS_MAX: Final = 64
+"""A histogram of more is skipped: each bucket is a value of its own."""
+NUMBER_BYTES: Final = 8
+INFINITE: Final = "+Inf"
 FIELDS_AT_ONCE: Final = 16
 """Fields of a point, an attribute or a value that are decoded without a pause; the usual ones have fewer."""
 
@@ -24,9 +30,10 @@ RESOURCE_METRICS: Final = 1
 RESOURCE, SCOPE_METRICS = 1, 2
 ATTRIBUTES_OF_RESOURCE: Final = 1
 METRICS_OF_SCOPE: Final = 2
-NAME, GAUGE, SUM = 1, 5, 7
+NAME, GAUGE, SUM, HISTOGRAM = 1, 5, 7, 9
 POINTS, TEMPORALITY = 1, 2
 AS_DOUBLE, AS_INT, ATTRIBUTES_OF_POINT = 4, 6, 7
+COUNT, TOTAL, BUCKET_COUNTS, BOUNDS, ATTRIBUTES_OF_HISTOGRAM = 4, 5, 6, 7, 9
 KEY, VALUE = 1, 2
 STRING, BOOL, INT, DOUBLE = 1, 2, 3, 4
 
@@ -72,23 +79,24 @@ def _of_resource(data: bytes, start: int, end: int) -> Iterator[Point | None]:
 
 
 def _of_metric(data: bytes, start: int, end: int, resource: Attributes) -> Iterator[Point | None]:
-    name, values, is_sum = "", None, False
+    name, values, kind = "", None, 0
     for number, wire, first, last in _fields(data, start, end):
         if (number, wire) == (NAME, BYTES):
             name = _text(data, first, last)
-        elif number in (GAUGE, SUM) and wire == BYTES:
-            values, is_sum = (first, last), number == SUM
+        elif number in (GAUGE, SUM, HISTOGRAM) and wire == BYTES:
+            values, kind = (first, last), number
         yield None
     if values is None:
         return
     is_delta = False
     for number, wire, first, _ in _fields(data, *values):           # it may stand behind the points
-        if is_sum and (number, wire) == (TEMPORALITY, VARINT):
+        if kind != GAUGE and (number, wire) == (TEMPORALITY, VARINT):
             is_delta = first == DELTA
         yield None
     for number, wire, first, last in _fields(data, *values):
         if (number, wire) == (POINTS, BYTES):
-            yield from _point(data, first, last, name, resource, is_delta=is_delta)
+            read = _histogram if kind == HISTOGRAM else _point
+            yield from read(data, first, last, name, resource, is_delta=is_delta)
         yield None
 
 
@@ -107,6 +115,39 @@ def _point(data: bytes, start: int, end: int, name: str, resource: Attributes, *
             yield None
     if value is not None:
         yield Point(name, tuple(attributes), value, is_delta, resource)
+
+
+def _histogram(data: bytes, start: int, end: int, name: str, resource: Attributes, *,
+               is_delta: bool) -> Iterator[Point | None]:
+    """Yield the values of one histogram. A producer may send its numbers packed or one by one."""
+    single: dict[int, float] = {}
+    numbers: dict[int, list[float]] = {BUCKET_COUNTS: [], BOUNDS: []}
+    attributes: list[tuple[str, str]] = []
+    for at, (number, wire, first, last) in enumerate(_fields(data, start, end)):
+        if number in (COUNT, TOTAL) and wire == FIXED64:
+            single[number] = _number(data, first, is_double=number == TOTAL)
+        elif number in numbers and wire in (BYTES, FIXED64):
+            room = BUCKETS_MAX + 1 - len(numbers[number])
+            numbers[number] += [_number(data, each, is_double=number == BOUNDS)
+                                for each in range(first, last - NUMBER_BYTES + 1, NUMBER_BYTES)[:room]]
+        elif (number, wire) == (ATTRIBUTES_OF_HISTOGRAM, BYTES) and len(attributes) < ATTRIBUTES_MAX:
+            attributes.append((yield from _attribute(data, first, last)))
+        if at % FIELDS_AT_ONCE == FIELDS_AT_ONCE - 1:
+            yield None
+    for field, suffix in ((COUNT, "count"), (TOTAL, "sum")):
+        if field in single:
+            yield Point(f"{name}.{suffix}", tuple(attributes), single[field], is_delta, resource)
+    counts, bounds = numbers[BUCKET_COUNTS], numbers[BOUNDS]
+    if len(counts) != len(bounds) + 1 or len(counts) > BUCKETS_MAX:
+        return
+    total = 0.0
+    for count, bound in zip(counts, [*(f"{each:g}" for each in bounds), INFINITE], strict=True):
+        total += count
+        yield Point(f"{name}.bucket", (("le", bound), *attributes), total, is_delta, resource)
+
+
+def _number(data: bytes, at: int, *, is_double: bool) -> float:
+    return float(struct.unpack_from("<d" if is_double else "<Q", data, at)[0])
 
 
 def _attribute(data: bytes, start: int, end: int) -> Generator[None, None, tuple[str, str]]:

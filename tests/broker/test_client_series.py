@@ -70,9 +70,34 @@ def test_decoding() -> None:
         field(7, attribute("d", struct.pack("<Bd", 4 << 3 | 1, 0.5)))
     [one] = found(payload(metric("m", point(1) + kinds)))
     assert one.attributes == (("b", "true"), ("i", "-5"), ("d", "0.5"))
-    histogram = field(1, b"h") + field(9, field(1, b"xx"))
-    assert found(payload(histogram, field(1, b"empty"), metric("m", b""))) == []
+    summary = field(1, b"s") + field(11, field(1, b"xx"))
+    assert found(payload(summary, field(1, b"empty"), metric("m", b""), metric("h", b"", kind=9))) == []
     assert found(field(9, 5) + payload(metric("m", point(1)))) != []
+
+
+def histogram(counts: list[int], bounds: list[float], *, packed: bool = True, total: float = 4.5) -> bytes:
+    """One data point with the attribute `a`."""
+    head = struct.pack("<BQBd", 4 << 3 | 1, sum(counts), 5 << 3 | 1, total)
+    if packed:
+        body = field(6, struct.pack(f"<{len(counts)}Q", *counts)) + field(7, struct.pack(f"<{len(bounds)}d", *bounds))
+    else:
+        body = b"".join(struct.pack("<BQ", 6 << 3 | 1, each) for each in counts) + \
+            b"".join(struct.pack("<Bd", 7 << 3 | 1, each) for each in bounds)
+    return head + body + field(9, attribute("a", field(1, b"b")))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_histograms(packed: bool) -> None:
+    data = payload(metric("h", histogram([1, 0, 2], [0.5, 10], packed=packed), kind=9, temporality=1))
+    a = ("a", "b")
+    assert [each[:4] for each in found(data)] == [
+        ("h.count", (a,), 3.0, True), ("h.sum", (a,), 4.5, True), ("h.bucket", (("le", "0.5"), a), 1.0, True),
+        ("h.bucket", (("le", "10"), a), 1.0, True), ("h.bucket", (("le", "+Inf"), a), 3.0, True)]
+    [count, *_] = found(payload(metric("h", histogram([1, 2], [1]), kind=9, temporality=2)))
+    assert not count.is_delta
+    for counts, bounds in (([1, 2], [1.0, 2.0]), ([1] * 66, [float(each) for each in range(65)])):
+        assert [each.name for each in found(payload(metric("h", histogram(counts, bounds), kind=9)))] == \
+            ["h.count", "h.sum"]
 
 
 @pytest.mark.parametrize("data", [
