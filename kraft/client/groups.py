@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Connection
 from kraft.client.partitions import Partition
-from kraft.client.refusals import check
+from kraft.client.refusals import RefusedError, check
+from kraft.client.retries import Attempts
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.consumer_group_describe_response import Assignment, ConsumerGroupDescribeResponse
@@ -35,6 +36,9 @@ from kraft_native.base.errors import MalformedMessageError
 OFFSETS_BY_NAME_VERSION: Final = 9
 OFFSETS_OF_GROUPS_VERSION: Final = 8
 CONSUMER: Final = "consumer"
+NOT_YET: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                  ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""The coordinator has changed, or has not read the group's offsets."""
 
 
 class ListedGroup(NamedTuple):
@@ -167,14 +171,28 @@ def committed_offsets(cluster: Cluster, group: str, *, stable: bool = False) -> 
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> None:
-    """Set the committed offsets of a group without members. `RefusedError` names the first refused partition."""
+    """Set the committed offsets of a group without members. Waits for a coordinator that has just begun. `RefusedError`
+    names the first refused partition."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in sorted(offsets.items()):
         topics.setdefault(topic, []).append(
             OffsetCommitRequestPartition(partition_index=index, committed_offset=offset))
-    coordinator = cluster.coordinator(group)
     request = OffsetCommitRequest(group_id=group, topics=[
         OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()])
+    attempts = Attempts(cluster.timeout)
+    while True:
+        try:
+            _commit(cluster, group, request)
+        except RefusedError as error:
+            if error.code not in NOT_YET:
+                raise
+            attempts.again(error)
+        else:
+            return
+
+
+def _commit(cluster: Cluster, group: str, request: OffsetCommitRequest) -> None:
+    coordinator = cluster.coordinator(group)
     version = coordinator.version(OffsetCommitRequest.API_KEY, OFFSETS_BY_NAME_VERSION)
     for answer in coordinator.send(request, OffsetCommitResponse, version=version).topics:
         for each in answer.partitions:
