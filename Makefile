@@ -238,7 +238,9 @@ pipeline-kills: build ## exports and ingests killed at random moments, half of t
 	@$(BIN)/python -m tests.pipeline export --runs $(KILL_RUNS)
 	@$(BIN)/python -m tests.pipeline ingest --runs $(KILL_RUNS)
 
-console: build ## the console: incidents injected into a cluster of processes, each with its cause; pages in a browser, with axe
+# Ten of the incidents: python -m tests.console.campaign --seed 7 --draw 10
+console: build ## the console: 40 incidents injected into clusters of processes, each with its cause; pages in a browser, with axe; some minutes
+	@$(BIN)/python -m tests.console.campaign
 	@$(PYTEST) -n 0 -m long tests/console
 
 # One of them again: python -m tests.pipeline spark --runs 1 --seed 7

@@ -1,10 +1,12 @@
 """`kraft console`: pages of a cluster for a browser, in a process of its own."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from kraft.cli import scrape
 from kraft.cli.command import kraft
 from kraft.cli.console_decoders import decoder_of
 from kraft.cli.listening import parse_listen, url_of
@@ -18,9 +20,10 @@ from kraft.cli.transaction_why import answers_by_partition as transactions_by_pa
 from kraft.cli.why import quorum_answers
 from kraft.client import AuthenticationError, Cluster, ConnectionFailedError
 from kraft.client.partitions import Partition
+from kraft.client.pushed_metrics import ClientInstance, Pushed, parsed
 from kraft.client.recorder import collect, of_broker
 from kraft.client.security import current, secured
-from kraft.console.sources import Difference, Listener, Moment, Recordings
+from kraft.console.sources import ClientReports, Difference, Listener, Moment, Recordings
 from kraft.metadata.image import MetadataImage
 from kraft.recorder.entry import parse
 from kraft.recorder.ring import CAPACITY
@@ -34,7 +37,27 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class CommandSources:
-    """Readers of metadata logs and flight recorders, as the commands have them (`kraft.console.sources.Sources`)."""
+    """Readers of metadata logs, flight recorders and nodes' metrics, as the commands have them
+    (`kraft.console.sources.Sources`). `listeners`: those for metrics, with the access to them."""
+
+    def __init__(self, listeners: Sequence[str] = (), access: scrape.Access | None = None) -> None:
+        self._listeners = tuple(listeners)
+        self._access = access or scrape.Access("", None, TIMEOUT_DEFAULT)
+
+    def client_reports(self) -> ClientReports:
+        """Return what clients have pushed to the nodes, the latest report of each instance first."""
+        instances: list[ClientInstance] = []
+        values: list[Pushed] = []
+        missing = {}
+        for listener in self._listeners:
+            try:
+                found = parsed(scrape.fetch(listener, "/metrics", self._access), listener)
+            except KraftError as error:
+                missing[listener] = str(error)
+            else:
+                instances += found[0]
+                values += found[1]
+        return ClientReports(sorted(instances), values, len(self._listeners), missing)
 
     def image(self, cluster: Cluster, moment: Moment, listener: Listener | None = None) -> MetadataImage:
         """Return the committed metadata at a moment."""
@@ -97,10 +120,12 @@ class CommandSources:
 @click.option("--decoder", "decoders", multiple=True, metavar="NAME=FORMAT:FILE[:MESSAGE]",
               help="Show keys and values by a schema: avro or json with a schema file, protobuf with a descriptor set "
               "and a message; may be given again.")
+@scrape.access_options
 @click.option("--check", "only_check", is_flag=True,
               help="Only check that the cluster answers and that the address can be used.")
 def console_command(bootstrap: str, timeout: float, listen: str, hosts: tuple[str, ...], allow_changes: bool,
-                    decoders: tuple[str, ...], only_check: bool) -> None:
+                    decoders: tuple[str, ...], listeners: tuple[str, ...], metrics_token_file: Path | None,
+                    metrics_ca: Path | None, only_check: bool) -> None:
     """Serve pages of a cluster for a browser, until SIGTERM or Ctrl-C.
 
     Brokers, topics, records with search, groups with lag, transactions, quorum, settings, quotas and ACLs. Also earlier
@@ -116,6 +141,7 @@ def console_command(bootstrap: str, timeout: float, listen: str, hosts: tuple[st
     host, port = parse_listen(listen)
     names = tuple(dict.fromkeys((*LOOPBACK, host.lower(), *(name.lower() for name in hosts))))
     options = Options(bootstrap, timeout, current(), allow_changes, names, dict(map(decoder_of, decoders)))
+    sources = CommandSources(listeners, scrape.access_of(metrics_token_file, metrics_ca, timeout))
     try:
         with Cluster(bootstrap, timeout=timeout) as cluster:
             cluster.check_access()
@@ -130,4 +156,4 @@ def console_command(bootstrap: str, timeout: float, listen: str, hosts: tuple[st
         click.echo("the cluster answers, and the address can be used")
         return
     address = f"{url_of('http', host, listener.getsockname()[1])}/"
-    serve(Console(options, CommandSources()), listener, lambda: click.echo(f"console: {address}"))
+    serve(Console(options, sources), listener, lambda: click.echo(f"console: {address}"))

@@ -15,6 +15,8 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from kraft.protocol.messages.list_config_resources_response import ListConfigResourcesResponse
 from kraft_native.base.errors import InvalidArgumentError
 
 KINDS: Final = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
@@ -23,6 +25,8 @@ SOURCES: Final = {1: "topic", 2: "broker, dynamic", 3: "all brokers, dynamic", 4
 SOURCE_TOPIC: Final = 1
 SOURCE_DEFAULT: Final = 5
 OF_ONE_BROKER: Final = ("broker", "broker-logger")
+RESOURCE_TYPES_VERSION: Final = 1
+"""Older versions list client metrics only (KIP-1142)."""
 ALL_BROKERS: Final = ""  # resource name of the dynamic default of all brokers
 
 
@@ -67,6 +71,19 @@ def settings(cluster: Cluster, kind: str, resources: Iterable[str], name: str) -
     """Return one setting of several resources, by resource."""
     return {resource: next((each.value for each in described if each.name == name), None)
             for resource, described in describe_configs(cluster, kind, resources).items()}
+
+
+def client_subscriptions(cluster: Cluster) -> dict[str, dict[str, str]]:
+    """Return the subscriptions to clients' metrics (KIP-714), each with the settings that it has. `RefusedError` states
+    a refusal."""
+    kind, connection = KINDS["client-metrics"], cluster.any()
+    version = connection.version(ListConfigResourcesRequest.API_KEY)
+    request = ListConfigResourcesRequest(resource_types=[kind] if version >= RESOURCE_TYPES_VERSION else [])
+    answer = connection.send(request, ListConfigResourcesResponse, version=version)
+    check("client metrics", answer.error_code)
+    names = sorted(each.resource_name for each in answer.config_resources if each.resource_type == kind)
+    return {name: {each.name: each.value for each in found if each.value and each.config_source != SOURCE_DEFAULT}
+            for name, found in describe_configs(cluster, "client-metrics", names).items()}
 
 
 def alter_configs(cluster: Cluster, kind: str, name: str, changes: Iterable[Change], *,

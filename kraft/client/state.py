@@ -109,7 +109,8 @@ def storage(cluster: Cluster, nodes: Iterable[BrokerState]) -> Storage:
             found = cluster.node(each.node_id).send(DescribeClusterRequest(), DescribeClusterResponse)
             lost += [f"broker {each.node_id}: {text}" for text in found.lost_records]
             if found.stray_partitions:
-                strays.append(f"broker {each.node_id}: {found.stray_partitions} stray partition directories "
+                many = "directory" if found.stray_partitions == 1 else "directories"
+                strays.append(f"broker {each.node_id}: {found.stray_partitions} stray partition {many} "
                               "(kraft storage strays list)")
     return Storage(lost, strays)
 

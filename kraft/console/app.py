@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from kraft.client import AuthenticationError, ConnectionFailedError, RefusedError
 from kraft.console import rendering
-from kraft.console.pages import changes, cluster, groups, login, quorum, settings, topics
+from kraft.console.pages import changes, clients, cluster, groups, login, quorum, settings, topics
 from kraft.console.sessions import COOKIE, IDLE_SECONDS, Session
 from kraft.console.visits import Console, ForbiddenError, NotFoundError, Page, Redirect, Visit
 from kraft.protocol.error_codes import ErrorCode
@@ -45,11 +45,16 @@ NOT_FOUND: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT
                     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, ErrorCode.INVALID_TOPIC_EXCEPTION)
 REFUSED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED,
                   ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+INVALID: Final = (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_PARTITIONS, ErrorCode.INVALID_REPLICATION_FACTOR,
+                  ErrorCode.INVALID_REQUEST, ErrorCode.POLICY_VIOLATION, ErrorCode.TOPIC_ALREADY_EXISTS,
+                  ErrorCode.NON_EMPTY_GROUP)
+"""Refusals of what the visitor requested: the request must be another one."""
 PAGES: Final[dict[str, Handler]] = {
     "/": cluster.home, "/why": cluster.why, "/brokers": cluster.brokers, "/brokers/{broker}": cluster.broker,
     "/topics": topics.topics, "/topics/{topic}": topics.topic, "/topics/{topic}/records": topics.records,
     "/topics/{topic}/digests/{partition}": topics.digests, "/groups": groups.groups,
-    "/groups/{group:path}": groups.group, "/transactions": groups.transactions, "/quorum": quorum.quorum,
+    "/groups/{group:path}": groups.group, "/clients": clients.clients, "/clients/{instance}": clients.client,
+    "/transactions": groups.transactions, "/quorum": quorum.quorum,
     "/timeline": quorum.timeline, "/metadata": quorum.metadata, "/configs": settings.configs,
     "/configs/{kind}/{name:path}": settings.config, "/quotas": settings.quotas, "/acls": settings.acls,
     "/login": login.login_page,
@@ -150,8 +155,7 @@ class App:
         except InvalidArgumentError as error:
             return self._error(visit, request, str(error), 400), None
         except RefusedError as error:
-            status = 404 if error.code in NOT_FOUND else 403 if error.code in REFUSED else 502
-            return self._error(visit, request, str(error), status), None
+            return self._error(visit, request, str(error), _status_of(error.code)), None
         except AuthenticationError as error:
             return self._error(visit, request, str(error), 403), None
         except ConnectionFailedError as error:
@@ -193,6 +197,14 @@ class App:
             response.headers[name] = value
         response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+def _status_of(code: int) -> int:
+    """Return the status of HTTP for a refusal of the cluster."""
+    for status, codes in ((404, NOT_FOUND), (403, REFUSED), (400, INVALID)):
+        if code in codes:
+            return status
+    return 502
 
 
 def _part(address: str, name: str) -> str:

@@ -1,7 +1,9 @@
 """Templates: every value is escaped, and a name that is missing is an error."""
 
 import json
+import re
 from functools import cache
+from html import unescape
 from importlib import resources
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -11,12 +13,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from kraft.console.clock import duration_text, moment_text, time_text
 from kraft.console.visits import Page, Visit
 from kraft.console.why.brokers import size_text
+from kraft.console.why.finding import count_of
 
 NAVIGATION: Final = (
     ("/", "Overview"), ("/why", "Why"), ("/brokers", "Brokers"), ("/topics", "Topics"), ("/groups", "Groups"),
-    ("/transactions", "Transactions"), ("/quorum", "Quorum"), ("/timeline", "Time line"), ("/metadata", "Past"),
-    ("/configs", "Settings"), ("/quotas", "Quotas"), ("/acls", "Access"),
+    ("/clients", "Clients"), ("/transactions", "Transactions"), ("/quorum", "Quorum"), ("/timeline", "Time line"),
+    ("/metadata", "Past"), ("/configs", "Settings"), ("/quotas", "Quotas"), ("/acls", "Access"),
 )
+TAG: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
 STATIC: Final = {"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8",
                  "icon.svg": "image/svg+xml"}
 
@@ -28,6 +32,7 @@ def environment() -> Environment:
                         trim_blocks=True, lstrip_blocks=True, auto_reload=False)
     found.filters |= {"size": size_text, "time": time_text, "moment": moment_text, "plain": _plain,
                       "duration": duration_text, "segment": _segment,
+                      "counted": count_of, "prose": _prose,
                       "number": lambda value: "-" if value is None else f"{value:,}",
                       "ids": lambda values: ", ".join(map(str, values)) or "none"}
     return found
@@ -36,6 +41,11 @@ def environment() -> Environment:
 def _plain(value: object) -> str:
     """Return a value of the metadata as JSON writes it, a text without quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _prose(text: str) -> str:
+    """Return a description without the HTML that Apache Kafka's brokers write into it."""
+    return " ".join(unescape(TAG.sub(" ", text)).split()) if "<" in text or "&" in text else text
 
 
 def _segment(text: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kraft.client import Cluster
 from kraft.client.partitions import Partition
+from kraft.client.pushed_metrics import ClientInstance, Pushed
 from kraft.metadata.image import MetadataImage
 from kraft.recorder.entry import Entry
 from kraft.recorder.why import Answer
@@ -37,6 +38,17 @@ class Recordings:
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ClientReports:
+    """Metrics that clients pushed to the nodes whose listeners are known. `listeners`: their number; `missing`: why
+    listeners did not answer, by their address."""
+
+    instances: Sequence[ClientInstance] = ()
+    values: Sequence[Pushed] = ()
+    listeners: int = 0
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
 class Listener(Protocol):
     """Receiver of the records of a metadata log."""
 
@@ -61,6 +73,9 @@ class Sources(Protocol):
 
     def recordings(self, cluster: Cluster, count: int) -> Recordings:
         """Return the last `count` entries of each node's flight recorder."""
+
+    def client_reports(self) -> ClientReports:
+        """Return what clients have pushed to the nodes (KIP-714)."""
 
     def about_partitions(self, cluster: Cluster, partitions: Sequence[Partition]) -> list[tuple[Partition, Answer]]:
         """Explain the leaders and the in-sync replicas of partitions."""

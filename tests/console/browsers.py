@@ -37,9 +37,9 @@ class Browser:
 
 
 @contextmanager
-def browsing(bootstrap: str, **options: Any) -> Iterator[Browser]:
+def browsing(bootstrap: str, sources: CommandSources | None = None, **options: Any) -> Iterator[Browser]:
     """A console of the cluster, and a browser for it."""
-    console = Console(Options(bootstrap, **{"timeout": 5.0, **options}), CommandSources())
+    console = Console(Options(bootstrap, **{"timeout": 5.0, **options}), sources or CommandSources())
     app = App(console)
     with TestClient(app.asgi, base_url="http://localhost:8080", follow_redirects=False) as client:
         yield Browser(console, client)

@@ -1,12 +1,14 @@
 """Injection of the incidents of `incidents.toml` into a cluster of real processes.
 
-Each function does what the entry of its name says. Those that need another file system, another clock or a damaged disk
-are in `NOT_INJECTED`, with the reason; their facts are made by hand (`situations.py`).
+Each function does what the entry of its name says. Some begin before the cluster starts (`BEFORE`). Broker 2 may live
+in a world of its own (`worlds.py`): with a small file system, or with a clock that is ahead.
 """
 
+import shutil
 import struct
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Consumer
@@ -21,7 +23,10 @@ from kraft.client.refusals import check
 from kraft.client.topics import create_topic
 from kraft.client.transactional_producer import TransactionalProducer
 from kraft.console.clock import now_ms
+from kraft.local.addresses import ReservedPort
 from kraft.local.cluster import LocalCluster
+from kraft.local.launcher import Launcher
+from kraft.local.local_node import LocalNode
 from kraft.protocol.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -42,11 +47,15 @@ from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft_native.batch.records import BatchBuilder
+from tests.console import worlds
+from tests.tls.files import issued
 
 SETTINGS: Final = {
     "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500",
@@ -58,18 +67,12 @@ SETTINGS: Final = {
 OF_ONE: Final[Mapping[str, Mapping[int, Mapping[str, str]]]] = {
     "one-rack": {1: {"broker.rack": "a"}, 2: {"broker.rack": "a"}, 3: {"broker.rack": "b"}},
     "internal-topic-one-replica": {each: {"offsets.topic.replication.factor": "1"} for each in (1, 2, 3)},
+    "records-lost": {1: {"log.flush.offset.checkpoint.interval.ms": "100"}},
+    "strays": {2: {"metadata.log.max.snapshot.interval.ms": "200"}},
 }
 """Settings of single nodes."""
-NOT_INJECTED: Final[Mapping[str, str]] = {
-    "directory-failed": "needs a second file system that fails",
-    "disk-almost-full": "needs a small file system",
-    "records-lost": "needs a disk that loses what was flushed",
-    "strays": "needs files of another cluster's life",
-    "setting-not-applied": "needs a record that controllers refuse to write",
-    "clock-skew": "needs a clock of its own for one process",
-}
-
-
+BROKEN_DIRECTORY: Final = "broken"
+AHEAD_SECONDS: Final = 90
 class Lab:
     """A running cluster, and what an injection needs of it."""
 
@@ -100,6 +103,19 @@ class Lab:
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
         self.cluster.wait_until(done, what, 40)
+
+    def restart_all(self, between: Callable[[], object]) -> None:
+        """Kill all brokers at once, and start them after `between`."""
+        self.client.close()
+        for node in self.cluster.brokers.values():
+            node.kill()
+        between()
+        self.cluster.start()
+
+    def move(self, node: LocalNode, launcher: Launcher) -> None:
+        """Have another launcher start a node."""
+        node.launcher = self.stack.enter_context(launcher)
+        self.stack.callback(node.end)       # before its launcher ends
 
     def kill(self, *brokers: int) -> None:
         for each in brokers:
@@ -156,6 +172,33 @@ def follower_cut_from_leader(lab: Lab) -> None:
     lab.wait(lambda: lab.isr("t") == [1, 3], "the follower leaves the ISR")
 
 
+def two_directories(lab: Lab) -> None:
+    node = lab.cluster.brokers[2]
+    node.settings["log.dirs"] = f"{node.directory},{node.directory.with_name(BROKEN_DIRECTORY)}"
+
+
+def directory_failed(lab: Lab) -> None:
+    node, broken = lab.cluster.brokers[2], lab.cluster.brokers[2].directory.with_name(BROKEN_DIRECTORY)
+    lab.topic("t", [[2, 1, 3]] * 4)
+    lab.wait(lambda: any(broken.glob("t-*")), "a partition is in the second directory")
+    node.fail_disk(broken)
+    for index in range(4):
+        builder = BatchBuilder("none")
+        builder.append(b"v")
+        Producer(lab.client, acks=1).send({("t", index): builder.build()})
+
+
+def small_disk(lab: Lab) -> None:
+    node = lab.cluster.brokers[2]
+    lab.move(node, Launcher(worlds.small_disk(node.directory)))
+    node.settings["log.dirs"] = str(node.directory / "logs")
+
+
+def disk_almost_full(lab: Lab) -> None:
+    lab.topic("t", [[1, 2, 3]])
+    lab.produce("t", 10)
+
+
 def disk_full(lab: Lab) -> None:
     lab.topic("t", [[1, 2, 3]])
     lab.cluster.brokers[2].fill_disk()
@@ -202,6 +245,48 @@ def unclean_election(lab: Lab) -> None:
     request = ElectLeadersRequest(election_type=1, timeout_ms=10_000,
                                   topic_partitions=[TopicPartitions(topic="t", partitions=[0])])
     check("election", lab.client.send(request, ElectLeadersResponse).error_code)
+
+
+def records_lost(lab: Lab) -> None:
+    """The topic has one replica: from others the broker would fetch again what it lost, and nothing would be red."""
+    lab.topic("t", [[1]], flush_messages="1")
+    for _ in range(20):
+        lab.produce("t")
+    directory = lab.cluster.brokers[1].directory / "t-0"
+    lab.wait(lambda: b"durable_end=20" in (directory / "kraft-log-state").read_bytes(), "the flushed end is noted")
+    lab.restart_all(lambda: cut_end(next(directory.glob("*.log"))))
+    lab.produce("t")        # waits until the leader serves
+
+
+def cut_end(segment: Path) -> None:
+    """Drop the second half of a log, as a disk does that lost what it had reported as flushed. Room that the log has
+    reserved ahead is a part of it."""
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size // 2)
+
+
+def strays(lab: Lab) -> None:
+    lab.topic("t", [[1, 2, 3]])
+    node = lab.cluster.brokers[2]
+    kept = node.directory.with_name("kept")
+    node.stop()
+    shutil.copytree(node.directory / "t-0", kept)
+    request = DeleteTopicsRequest(timeout_ms=10_000, topics=[DeleteTopicState(name="t")])
+    answer = lab.client.controller().send(request, DeleteTopicsResponse)
+    check("t", answer.responses[0].error_code)
+    node.start()
+    lab.wait(lambda: not (node.directory / "t-0").exists(), "broker 2 deletes its replica")
+    known = snapshots(node)
+    lab.wait(lambda: len(snapshots(node) - known) > 1, "a snapshot without the topic")
+    node.stop()
+    shutil.copytree(kept, node.directory / "t-0")
+    node.start()
+    lab.wait(lambda: 2 in lab.cluster.seen_by(1), "broker 2 returns")
+
+
+def snapshots(node: LocalNode) -> set[str]:
+    """Names of the snapshots of a node's metadata log."""
+    return {each.name for each in node.directory.glob("__cluster_metadata-0/*.checkpoint")}
 
 
 def controller_killed(lab: Lab) -> None:
@@ -358,6 +443,39 @@ def prepared_transaction(lab: Lab) -> None:
     producer.prepare()
 
 
+def with_tls(lab: Lab) -> None:
+    """Give broker 2 a listener with TLS, and a certificate in its file."""
+    node = lab.cluster.brokers[2]
+    port = ReservedPort(node.host)
+    lab.stack.callback(port.close)
+    store = node.directory.with_name("first.pem")
+    store.write_text(issued("node", node.host).key + issued("node", node.host).certificate)
+    node.settings |= {"listeners": f"PLAINTEXT://{node.address},TLS://{node.host}:{port.port}",
+                      "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT",
+                      "listener.name.tls.ssl.keystore.type": "PEM",
+                      "listener.name.tls.ssl.keystore.location": str(store)}
+
+
+def setting_not_applied(lab: Lab) -> None:
+    node = lab.cluster.brokers[2]
+    store = node.directory.with_name("second.pem")
+    store.write_text(node.directory.with_name("first.pem").read_text())
+    alter_configs(lab.client, "broker", "2", [
+        Change("listener.name.tls.ssl.keystore.location", Operation.SET, str(store))])
+    node.stop()
+    store.unlink()
+    node.start()
+    lab.wait(lambda: 2 in lab.cluster.seen_by(1), "broker 2 returns")
+
+
+def clock_ahead(lab: Lab) -> None:
+    lab.move(lab.cluster.brokers[2], Launcher(environment=worlds.clock_ahead(lab.cluster.directory, AHEAD_SECONDS)))
+
+
+def clock_skew(lab: Lab) -> None:
+    lab.topic("t", [[1, 2, 3]])
+
+
 def quota_throttles_everybody(lab: Lab) -> None:
     request = AlterClientQuotasRequest(entries=[EntryData(
         entity=[EntityData(entity_type="user", entity_name=None)],
@@ -368,10 +486,15 @@ def quota_throttles_everybody(lab: Lab) -> None:
 
 INJECTIONS: Final[Mapping[str, Callable[[Lab], None]]] = {
     each.__name__.replace("_", "-"): each for each in (
-        broker_killed, broker_stopped, broker_paused, broker_without_controller, follower_cut_from_leader, disk_full,
+        broker_killed, broker_stopped, broker_paused, broker_without_controller, follower_cut_from_leader,
+        directory_failed, disk_almost_full, disk_full, records_lost, strays, setting_not_applied, clock_skew,
         slow_follower, partition_without_leader, single_replica_offline, below_minimum_isr,
         minimum_isr_above_replicas, unclean_election, controller_killed, quorum_lost, controller_paused,
         voter_cut_from_leader, even_quorum, voter_change_pending, reassignment_stuck, reassignment_throttled,
         throttle_left_over, leaders_unbalanced, one_rack, internal_topic_one_replica, group_without_members,
         group_lost_records, group_past_the_end, idle_members, group_rebalancing, slow_consumer, open_transaction,
         hanging_transaction, prepared_transaction, quota_throttles_everybody)}
+BEFORE: Final[Mapping[str, Callable[[Lab], None]]] = {
+    "directory-failed": two_directories, "disk-almost-full": small_disk, "setting-not-applied": with_tls,
+    "clock-skew": clock_ahead}
+"""Preparations before the cluster starts."""

@@ -102,7 +102,7 @@ SITUATIONS: Final[Mapping[str, Callable[[], Facts]]] = {
         placed=(Placed(("t", 0), 1, (1, 2), (1, 2)),), image=setting(TOPIC_RESOURCE, "t", "min.insync.replicas", "3")),
     "unclean-election": lambda: facts(history=History(unclean={("t", 0): NOW - 5_000})),
     "records-lost": lambda: facts(storage=Storage(["broker 1: t-0 ends at 5, and 9 were acknowledged"], [])),
-    "strays": lambda: facts(storage=Storage([], ["broker 2: 1 stray partition directories (kraft storage strays)"])),
+    "strays": lambda: facts(storage=Storage([], ["broker 2: 1 stray partition directory (kraft storage strays)"])),
     "controller-killed": lambda: facts(about_quorum=[
         Answer("voter", 3001, False, "Voter 3001 is not caught up: it does not answer (cannot connect).")]),
     "quorum-lost": lambda: facts(quorum=None, about_quorum=[

@@ -25,6 +25,7 @@ from kraft.console.app import App
 from kraft.console.serving import listen
 from kraft.console.visits import Console, Options
 from tests.cli.nodes import Started
+from tests.console.reports import Reports
 from tests.console.test_pages import fill
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -84,8 +85,8 @@ class WithAxe:
 
 
 @contextmanager
-def served(bootstrap: str, script: bytes | None) -> Iterator[str]:
-    app = App(Console(Options(bootstrap, 5.0, allow_changes=script is not None), CommandSources()))
+def served(bootstrap: str, script: bytes | None, sources: CommandSources | None = None) -> Iterator[str]:
+    app = App(Console(Options(bootstrap, 5.0, allow_changes=script is not None), sources or CommandSources()))
     listener = listen("127.0.0.1", 0)
     asgi = app.asgi if script is None else WithAxe(app.asgi, script)
     server = uvicorn.Server(uvicorn.Config(asgi, log_level="error", http="h11", ws="none", lifespan="off"))
@@ -121,11 +122,11 @@ def test_every_page_is_accessible(node: Started, cluster: Cluster, axe: bytes, t
     node_id = cluster.nodes()[0].node_id
     pages = ("/", "/why", "/brokers", f"/brokers/{node_id}", "/topics", "/topics/browsed",
              "/topics/browsed/records?search=1", "/topics/browsed/digests/0", "/groups", "/groups/g-browsed",
-             "/transactions", "/quorum", "/timeline", "/metadata", "/metadata?at=3", "/configs",
-             f"/configs/broker/{node_id}", "/quotas", "/acls", "/login", "/nowhere")
+             "/clients", "/clients/i-1", "/transactions", "/quorum", "/timeline", "/metadata", "/metadata?at=3",
+             "/configs", f"/configs/broker/{node_id}", "/quotas", "/acls", "/login", "/nowhere")
     shots = os.environ.get("CONSOLE_SCREENSHOTS")
     found = {}
-    with served(node.bootstrap, axe) as address:
+    with served(node.bootstrap, axe, Reports()) as address:
         for scheme in SCHEMES:
             for page in pages:
                 shown = chromium("--virtual-time-budget=8000", "--dump-dom", address + page, profile=tmp_path / "p",

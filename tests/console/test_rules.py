@@ -15,7 +15,7 @@ from kraft.console.why.history import FENCED, REGISTERED
 from kraft.console.why.rules import findings
 from kraft.recorder.entry import Entry
 from kraft.recorder.why import Answer
-from tests.console.situations import NOW, REFUSED, SITUATIONS, UP, WITHOUT_2, down, explained, facts, history
+from tests.console.situations import NOW, REFUSED, SITUATIONS, TIMED_OUT, UP, WITHOUT_2, down, explained, facts, history
 
 FIRST = 3
 INCIDENTS = {each["name"]: each for each in tomllib.loads(
@@ -49,7 +49,15 @@ def test_a_cluster_that_is_well() -> None:
 def test_what_a_broker_takes_along_is_evidence_and_no_finding() -> None:
     [found] = findings(facts(brokers=down(), probes={2: REFUSED}, placed=WITHOUT_2))
     assert (found.severity, found.about) == (RED, "broker 2")
-    assert found.evidence == ("1 partition lack it among the in-sync replicas: t/0",)
+    assert found.evidence == ("1 partition lacks it among the in-sync replicas: t/0",)
+
+
+def test_a_broker_that_is_slow_to_answer_hides_no_replica() -> None:
+    about = SITUATIONS["slow-follower"]().about_partitions
+    slow = facts(brokers=down(TIMED_OUT, fenced=False), placed=WITHOUT_2, about_partitions=about)
+    assert [each.about for each in findings(slow)] == ["broker 2", "t/0"]
+    dead = facts(brokers=down(REFUSED, fenced=False), placed=WITHOUT_2, about_partitions=about)
+    assert [each.about for each in findings(dead)] == ["broker 2"]
 
 
 def test_a_broker_that_answers_and_is_fenced() -> None:

@@ -1,6 +1,7 @@
 """View models: pages of topics, what-if, time lines, moments, digests' blocks, decoders, sessions, the cache."""
 
 import json
+import sys
 from dataclasses import replace
 from uuid import UUID
 
@@ -13,12 +14,14 @@ from kraft.console.pages.login import local_path, refusal
 from kraft.console.recent import Recent
 from kraft.console.search import Cursor
 from kraft.console.sessions import IDLE_SECONDS, SESSIONS_MAX, Sessions
-from kraft.console.sources import Moment
-from kraft.console.state.past import Changes, parse_moment
+from kraft.console.sources import Difference, Moment
+from kraft.console.state.overview import totals_of
+from kraft.console.state.past import Changes, parse_moment, summarized
 from kraft.console.state.timeline import Elections, Event, merged
-from kraft.console.state.topics import TopicRow, page_of
+from kraft.console.state.topics import TopicRow, TopicTable, page_of
 from kraft.console.state.what_if import Placed, needing_minimum, what_if
 from kraft.console.why.history import FENCED, RETURNED, STOPPED, History
+from kraft.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.protocol.messages.fence_broker_record import FenceBrokerRecord
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -28,8 +31,8 @@ from kraft.recorder.entry import STATE, Entry
 from kraft_native.base.errors import InvalidArgumentError
 
 TOPIC = UUID(int=7)
-ROWS = tuple(TopicRow(f"orders-{each:05}", each % 7 + 1, 3, int(each == 17), int(each % 1000 == 17), each == 3)
-             for each in range(10_000))
+ROWS = TopicTable(TopicRow(f"orders-{each:05}", each % 7 + 1, 3, int(each == 17), int(each % 1000 == 17), each == 3)
+                  for each in range(10_000))
 
 
 def test_pages_of_topics() -> None:
@@ -41,6 +44,31 @@ def test_pages_of_topics() -> None:
     red = page_of(ROWS, only_problems=True, order="problems")
     assert (red.matching, red.rows[0].name, red.rows[0].problems) == (10, "orders-00017", 2)
     assert {row.partitions for row in page_of(ROWS, order="partitions").rows} == {7}
+    assert totals_of(ROWS) == (10_000, sum(each % 7 + 1 for each in range(10_000)), 1, 10)
+
+
+def test_a_table_of_topics_keeps_its_rows_in_little_memory() -> None:
+    rows = list(ROWS)
+    assert rows[3] == TopicRow("orders-00003", 4, 3, 0, 0, is_internal=True)
+    assert list(TopicTable(reversed(rows))) == rows
+    assert (len(TopicTable()), list(TopicTable()), page_of(TopicTable()).rows) == (0, [], ())
+    assert sum(map(sys.getsizeof, (ROWS._names, ROWS._numbers))) < 400_000
+
+
+def test_whole_things_are_one_difference() -> None:
+    def image(**topics: int) -> MetadataImage:
+        one = PartitionRegistration((1, 2), (TOPIC, TOPIC), (1,), 1)
+        found = [TopicImage(name, UUID(int=number), dict.fromkeys(range(count), one))
+                 for number, (name, count) in enumerate(topics.items())]
+        return MetadataImage(topics={each.topic_id: each for each in found})
+
+    before, after = image(kept=1), image(kept=2, other=1)
+    found = summarized([Difference("/topics/kept/1/leader", None, 1), Difference("/topics/kept/1/isr", None, [1]),
+                        Difference("/topics/kept/0/leader", 1, 2), Difference("/topics/new/0/leader", None, 1),
+                        Difference("/configs/topic/kept/retention.ms", None, "1")], before, after)
+    assert [each.path for each in found] == ["/topics/kept/1", "/topics/kept/0/leader", "/topics/new/0/leader",
+                                             "/configs/topic/kept/retention.ms"]
+    assert found[0].before is None and found[0].after == "leader 1, replicas 1, 2, in sync 1"
 
 
 def placed(*isr: int, leader: int = 1, replicas: tuple[int, ...] = (1, 2, 3), index: int = 0) -> Placed:

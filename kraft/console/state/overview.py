@@ -5,7 +5,7 @@ from typing import NamedTuple
 from kraft.client import Cluster, state
 from kraft.client.quorum import Description
 from kraft.console.parts import Part, attempt
-from kraft.console.state.topics import TopicRow
+from kraft.console.state.topics import TopicTable
 
 
 class Totals(NamedTuple):
@@ -32,13 +32,17 @@ class Overview(NamedTuple):
         return sum(each.log_bytes for each in self.directories.otherwise([]))
 
 
-def totals_of(rows: tuple[TopicRow, ...]) -> Totals:
+def totals_of(rows: TopicTable) -> Totals:
     """Return the sums over these topics."""
-    return Totals(len(rows), sum(row.partitions for row in rows), sum(row.without_leader for row in rows),
-                  sum(row.under_replicated for row in rows))
+    partitions = without_leader = under_replicated = 0
+    for row in rows:
+        partitions += row.partitions
+        without_leader += row.without_leader
+        under_replicated += row.under_replicated
+    return Totals(len(rows), partitions, without_leader, under_replicated)
 
 
-def overview(cluster: Cluster, rows: tuple[TopicRow, ...]) -> Overview:
+def overview(cluster: Cluster, rows: TopicTable) -> Overview:
     """Read the parts of the first page. Raises when no node answers at all."""
     metadata = cluster.metadata([])
     brokers = attempt(lambda: state.brokers(cluster))

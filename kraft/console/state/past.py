@@ -9,6 +9,7 @@ from uuid import UUID
 from kraft.client import Cluster
 from kraft.console.clock import parse_time
 from kraft.console.sources import Difference, Moment, Sources
+from kraft.console.why.finding import count_of
 from kraft.metadata.image import RESOURCE_NAMES, MetadataImage
 from kraft.protocol.message import Struct
 from kraft.protocol.messages.config_record import ConfigRecord
@@ -108,9 +109,37 @@ def past(cluster: Cluster, sources: Sources, moment: Moment) -> Past:
     changes = Changes()
     now = sources.image(cluster, Moment(), changes)
     then = now if moment == Moment() else sources.image(cluster, moment)
-    found = [] if then is now else [each for each in sources.differences(then, now)
-                                    if not each.path.startswith("/image/")]
+    found = [] if then is now else summarized([
+        each for each in sources.differences(then, now) if not each.path.startswith("/image/")], then, now)
     return Past(moment, then, now, changes, found[:DIFFERENCES_MAX], len(found), summary_of(then, now))
+
+
+def summarized(found: Iterable[Difference], then: MetadataImage, now: MetadataImage) -> list[Difference]:
+    """Return the differences with one for each whole thing that came or went: a broker, a topic, a partition."""
+    before, after = things_of(then), things_of(now)
+    kept: list[Difference] = []
+    whole: set[str] = set()
+    for each in found:
+        parts = each.path.split("/")
+        paths = ["/".join(parts[:count]) for count in range(3, min(len(parts), 4) + 1)]
+        changed = next((path for path in paths if (path in before) != (path in after)), None)
+        if changed is None:
+            kept.append(each)
+        elif changed not in whole:
+            whole.add(changed)
+            kept.append(Difference(changed, before.get(changed), after.get(changed)))
+    return kept
+
+
+def things_of(image: MetadataImage) -> dict[str, str]:
+    """Return brokers, topics and partitions in words, by the path of their values."""
+    found = {f"/brokers/{node_id}": "registered" for node_id in image.brokers}
+    for topic in image.topics.values():
+        found[f"/topics/{topic.name}"] = f"exists with {count_of(len(topic.partitions), 'partition')}"
+        for index, each in topic.partitions.items():
+            found[f"/topics/{topic.name}/{index}"] = (f"leader {each.leader}, replicas {_plain(list(each.replicas))}, "
+                                                      f"in sync {_plain(list(each.isr))}")
+    return found
 
 
 def summary_of(then: MetadataImage, now: MetadataImage) -> list[tuple[str, int, int]]:

@@ -1,6 +1,7 @@
 """Topics of a cluster in pages, and one topic with its partitions."""
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
 from kraft.client import Cluster
@@ -10,6 +11,10 @@ from kraft.console.parts import Part, attempt
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 PAGE_ROWS: Final = 100
+SEPARATOR: Final = "\n"
+"""No name of a topic has it."""
+NUMBERS: Final = 5
+"""Numbers of a row."""
 Order = Literal["name", "partitions", "problems"]
 
 
@@ -26,6 +31,30 @@ class TopicRow(NamedTuple):
     @property
     def problems(self) -> int:
         return self.without_leader + self.under_replicated
+
+
+class TopicTable:
+    """All topics in little memory: one text with the names, and their numbers. Rows are made when they are read.
+
+    A console keeps it for its next pages. The names of an answer would keep the memory of the whole answer, because
+    they lie all over it.
+    """
+
+    __slots__ = ("_names", "_numbers")
+
+    def __init__(self, rows: Iterable[TopicRow] = ()) -> None:
+        found = sorted(rows)
+        self._names = SEPARATOR.join(row.name for row in found)
+        self._numbers = array("i", (int(number) for row in found for number in row[1:]))
+
+    def __len__(self) -> int:
+        return len(self._numbers) // NUMBERS
+
+    def __iter__(self) -> Iterator[TopicRow]:
+        numbers = iter(self._numbers)
+        rows = zip(self._names.split(SEPARATOR), *[numbers] * NUMBERS, strict=False)
+        for name, partitions, replicas, without_leader, under_replicated, is_internal in rows:
+            yield TopicRow(name, partitions, replicas, without_leader, under_replicated, bool(is_internal))
 
 
 class TopicPage(NamedTuple):
@@ -70,9 +99,9 @@ class TopicDetail(NamedTuple):
     offsets_problem: str | None
 
 
-def topic_rows(metadata: MetadataResponse) -> tuple[TopicRow, ...]:
+def topic_table(metadata: MetadataResponse) -> TopicTable:
     """Return all topics, sorted by name."""
-    return tuple(sorted(map(_row, metadata.topics)))
+    return TopicTable(map(_row, metadata.topics))
 
 
 def _row(topic: MetadataResponseTopic) -> TopicRow:
@@ -85,7 +114,7 @@ def _row(topic: MetadataResponseTopic) -> TopicRow:
                     topic.is_internal)
 
 
-def page_of(rows: Sequence[TopicRow], *, words: str = "", number: int = 1, order: Order = "name",
+def page_of(rows: TopicTable, *, words: str = "", number: int = 1, order: Order = "name",
             internal: bool = False, only_problems: bool = False, size: int = PAGE_ROWS) -> TopicPage:
     """Return one page of the topics whose names contain all `words`. A number past the last page means the last."""
     wanted = words.lower().split()

@@ -7,7 +7,7 @@ from kraft.client.state import BrokerState
 from kraft.console.clock import duration_text, time_text
 from kraft.console.state.what_if import Placed
 from kraft.console.why.facts import Facts
-from kraft.console.why.finding import AMBER, RED, Finding, count_of, named
+from kraft.console.why.finding import AMBER, RED, Finding, count_of, does_not_answer, named
 from kraft.console.why.history import FENCED, REGISTERED, STOPPED
 from kraft.recorder.brokers import fencings
 from kraft.recorder.entry import STATE
@@ -15,7 +15,6 @@ from kraft.recorder.entry import STATE
 FULL_SHARE: Final = 0.1
 """A disk with less free space than this share of it is almost full."""
 SKEW_MS: Final = 5_000
-UNANSWERED: Final = ("no answer", "timed out", "closed the connection")
 
 
 def offline_brokers(facts: Facts) -> Iterator[Finding]:
@@ -45,7 +44,7 @@ def _sentence(broker: BrokerState, met: str | None, what: str | None, since: str
     if what == STOPPED and met is not None:
         return f"{name} was stopped cleanly{since} and has not returned ({met})."
     fenced = f"the controller fenced it{since if what == FENCED else ''}{reason}"
-    if met is not None and any(text in met for text in UNANSWERED):
+    if does_not_answer(met):
         after = f"; {fenced}" if broker.fenced else ""
         return (f"{name} accepts connections and does not answer, so its process is paused or overloaded "
                 f"({met}){after}.")
@@ -63,7 +62,8 @@ def _effects(facts: Facts, node_id: int) -> Iterator[str]:
     if without:
         yield f"{count_of(len(without), 'partition')} without a leader: {_names(without)}"
     if lacking:
-        yield f"{count_of(len(lacking), 'partition')} lack it among the in-sync replicas: {_names(lacking)}"
+        verb = "lacks" if len(lacking) == 1 else "lack"
+        yield f"{count_of(len(lacking), 'partition')} {verb} it among the in-sync replicas: {_names(lacking)}"
 
 
 def _names(placed: list[Placed]) -> str:
@@ -106,8 +106,8 @@ def lost_records(facts: Facts) -> Iterator[Finding]:
 def stray_directories(facts: Facts) -> Iterator[Finding]:
     """Directories of partitions that do not exist."""
     for text in facts.storage.strays:
-        yield Finding(AMBER, text.partition(":")[0], f"{text[0].upper()}{text[1:]}, of partitions that do not exist "
-                      "in the metadata.", (), "/brokers", 6)
+        yield Finding(AMBER, text.partition(":")[0], f"{text[0].upper()}{text[1:]}: the metadata has no such replica "
+                      "there, so nobody reads them and they only take room.", (), "/brokers", 6)
 
 
 def settings_not_applied(facts: Facts) -> Iterator[Finding]:

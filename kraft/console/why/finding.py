@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple
 RED: Final = "red"
 AMBER: Final = "amber"
 NAMED_MAX: Final = 8
+UNANSWERED: Final = ("no answer", "timed out", "closed the connection")
 
 Severity = Literal["red", "amber"]
 
@@ -22,6 +23,11 @@ class Finding(NamedTuple):
     rank: int = 5
 
 
+def does_not_answer(problem: str | None) -> bool:
+    """Return whether a node accepted a connection and then answered nothing."""
+    return problem is not None and any(text in problem for text in UNANSWERED)
+
+
 def named(names: list[str], maximum: int = NAMED_MAX) -> str:
     """Return the names, the first ones of many."""
     more = f" and {len(names) - maximum:,} more" if len(names) > maximum else ""
@@ -29,5 +35,7 @@ def named(names: list[str], maximum: int = NAMED_MAX) -> str:
 
 
 def count_of(count: int, what: str) -> str:
-    """Return `1 partition`, `2 partitions`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    """Return `1 partition`, `2 partitions`, `2 directories`."""
+    if count == 1:
+        return f"1 {what}"
+    return f"{count:,} {what[:-1]}ies" if what.endswith("y") else f"{count:,} {what}s"

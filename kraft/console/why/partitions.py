@@ -7,7 +7,7 @@ from kraft.client.partitions import Partition
 from kraft.console.clock import time_text
 from kraft.console.state.what_if import Placed
 from kraft.console.why.facts import Facts
-from kraft.console.why.finding import AMBER, RED, Finding, count_of, named
+from kraft.console.why.finding import AMBER, RED, Finding, count_of, does_not_answer, named
 
 RECENT_MS: Final = 7 * 24 * 3_600_000
 """Unclean elections older than this are history."""
@@ -50,8 +50,9 @@ def leaderless(facts: Facts) -> Iterator[Finding]:
 
 def out_of_sync(facts: Facts) -> Iterator[Finding]:
     """Replicas that are not in sync although their brokers are up and somebody leads the partition. Those of offline
-    brokers are the effects of that finding."""
-    brokers_found = {*facts.offline, *facts.leases}
+    brokers are the effects of that finding. A broker that is only slow to answer is up: its session is alive."""
+    down = {node_id for node_id, each in facts.offline.items() if each.fenced or not does_not_answer(each.problem)}
+    brokers_found = {*down, *facts.leases}
     explained = {}
     for partition, answer in facts.about_partitions:
         if answer.about == "replica" and not answer.is_well:

@@ -43,7 +43,7 @@ def test_a_segment_that_is_lost_after_a_clean_stop_is_reported(
         [problem] = status(cluster)["problems"]
         assert problem.startswith(f"broker 1: t-0 has lost records from offset {lost.stem.lstrip('0')} on: ")
         assert str(lost) in problem
-        assert status(cluster)["strays"] == ["broker 1: 1 stray partition directories (kraft storage strays list)"]
+        assert status(cluster)["strays"] == ["broker 1: 1 stray partition directory (kraft storage strays list)"]
         families = {each.name: each for each in on_loop(node, node.read_metrics(0.0)).families()}
         assert [each.value for each in families["kraft_damaged_replicas"].samples] == [1]
 
