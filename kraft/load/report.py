@@ -35,7 +35,9 @@ def html_report(title: str, runs: Sequence[tuple[str, Measurement]], ratios: Seq
     if any(run.backlog for _, run in runs):
         parts += ["<h2>Backlog</h2>", html_table([("run", *BACKLOG), *(_backlog(*run) for run in runs)])]
     if any(run.histogram for _, run in runs):
-        parts += [_latency_plot(runs), _rate_plot(runs)]
+        parts.append(_latency_plot(runs))
+    if any(run.requests_per_slot for _, run in runs):
+        parts.append(_rate_plot(runs))
     if runs:
         parts += ["<h2>Runs</h2>", html_table([("run", *ORIGIN), *(_origin(*run) for run in runs)])]
         parts += ["<h2>Workload</h2>", *(html_table(rows) for rows in _workloads(runs))]

@@ -85,3 +85,15 @@ def test_a_report_needs_no_other_file():
     assert page.count("<svg") == 2
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://creativecommons.org", "").replace(
         "http://purl.org", "").replace("https://matplotlib.org", "")
+
+
+@pytest.mark.usefixtures("fonts")
+def test_a_report_of_a_drain_has_its_backlog_and_no_rate_over_time():
+    drained = replace(run(100, 1), requests_per_slot=[], durability="page-cache", metadata_version="30", brokers=3,
+                      backlog={"bytes": 2e6, "records": 1500, "build_seconds": 1.5, "drain_seconds": 0.25,
+                               "limit_seconds": 9.0, "records_left": 7})
+    page = html_report("drain", [("A", drained), ("B", replace(run(1, 2), requests_per_slot=[]))])
+    assert page.count("<svg") == 1
+    row = "".join(f"<td>{cell}</td>" for cell in ("A", "2.0", "1,500", "1.50", "0.25", "7"))
+    assert row in page
+    assert "<td>page-cache</td>" in page and "<td>here:1, 3 broker(s)</td>" in page
