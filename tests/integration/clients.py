@@ -23,7 +23,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Reachable(Protocol):
-    """A node, or a cluster."""
+    """A node, or a cluster. One with a `login`, settings of librdkafka, is reached by that."""
 
     @property
     def address(self) -> str:
@@ -52,7 +52,7 @@ class Read(NamedTuple):
 def librdkafka_settings(node: Reachable, settings: dict[str, Any]) -> dict[str, Any]:
     """Build settings for librdkafka. `_` in names stands for `.`, callbacks (`_cb`) aside. Only critical errors are
     logged."""
-    return {"bootstrap.servers": node.address, "log_level": 2,
+    return {"bootstrap.servers": node.address, "log_level": 2, **getattr(node, "login", {}),
             **{name if name.endswith("_cb") else name.replace("_", "."): value for name, value in settings.items()}}
 
 

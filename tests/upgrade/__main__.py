@@ -2,98 +2,57 @@
 
     python -m tests.upgrade [--previous REVISION] [--rounds 1]
 
-Three nodes, each broker and controller, run the previous release. Idempotent producers write, a reader reads along, and
-a consumer group commits. Then one node after the other is stopped, and started as the present version; so they are
-mixed for most of the time. The same way leads back. At the end everything is read: no acknowledged record is missing,
-twice, out of order or changed, and the group continues where it committed.
+Three nodes, each broker and controller, run the previous release. Every connection has TLS and a login, and ACLs allow
+one user what it does. Idempotent producers write, others by transactions, a reader reads along, and a consumer group
+commits; another user is denied all the time. Then one node after the other is stopped, and started as the present
+version; so they are mixed for most of the time. The same way leads back.
+
+At the end everything is read: no acknowledged record is missing, twice, out of order or changed. The group continues
+where it committed. Each transaction is in both of its partitions or in none, and none is open for longer than its
+time-out.
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kraft.client import Cluster, state
+from kraft.client import state
 from kraft_native.base.errors import KraftError
 from tests.integration.clients import librdkafka_settings
 from tests.integration.load import PARTITIONS, Producer, Verdict, Watcher, judge
-from tests.integration.process import NodeProcess
-from tests.integration.quorum import CLUSTER_ID
 from tests.ports import free_ports
-from tests.upgrade import previous
+from tests.upgrade import previous, transfers
+from tests.upgrade.cluster import (
+    ADMIN,
+    APP,
+    OUTSIDER,
+    PREFIX,
+    Member,
+    Servers,
+    Version,
+    add_users,
+    certificates,
+    installed_in,
+)
 
 NODES: Final = 3
-TOPIC: Final = "upgraded"
-GROUP: Final = "upgraded"
+TOPIC: Final = f"{PREFIX}-records"
+GROUP: Final = PREFIX
+WRITERS: Final = 2
 IN_SYNC_SECONDS: Final = 60.0
 LOAD_SECONDS: Final = 3.0
-
-
-class Version(NamedTuple):
-    """A version of the node: its name, the Python of its environment, and where its modules are installed."""
-
-    name: str
-    python: Path
-    modules: Path
-
-
-def installed_in(name: str, python: Path) -> Version:
-    """Return the version that a Python imports."""
-    program = "import pathlib, kraft_native; print(pathlib.Path(kraft_native.__file__).parent.resolve())"
-    found = subprocess.run([python, "-P", "-c", program], check=True, capture_output=True, text=True).stdout
-    return Version(name, python, Path(found.strip()))
-
-
-class Member(NodeProcess):
-    """A node of the cluster, of one version or the other."""
-
-    def __init__(self, directory: Path, node_id: int, ports: list[tuple[int, int]]) -> None:
-        port, controller_port = ports[node_id - 1]
-        super().__init__(directory, {
-            "node.id": str(node_id), "process.roles": "broker,controller", "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-            "controller.quorum.voters": ",".join(f"{number}@127.0.0.1:{each}"
-                                                 for number, (_, each) in enumerate(ports, 1)),
-            "offsets.topic.replication.factor": "3", "min.insync.replicas": "2", "default.replication.factor": "3"})
-        self.node_id, self.port = node_id, port
-
-    def format(self) -> None:
-        """Format the data directory by the version in use: with the features that it knows."""
-        subprocess.run([*self.launcher, self.python, "-m", "kraft", "storage", "format", f"--data={self.data}",
-                        f"--cluster-id={CLUSTER_ID}", *(f"--set={name}={value}" for name, value in
-                                                        self.settings.items())], check=True, stdout=subprocess.DEVNULL)
-
-    def _options(self) -> list[str]:
-        return []
-
-    def use(self, version: Version) -> None:
-        """Start as another version from now on."""
-        self.launcher, self.python = ["env", "PYTHONSAFEPATH=1"], str(version.python)
-
-    def loaded_from(self) -> set[Path]:
-        """Return where the compiled modules of the running process lie: directories named `kraft_native`."""
-        paths = {Path(line.split(maxsplit=5)[5].strip())
-                 for line in Path(f"/proc/{self.pid}/maps").read_text().splitlines() if "/kraft_native/" in line}
-        return {parent for path in paths for parent in path.parents if parent.name == "kraft_native"}
-
-
-class Servers:
-    """The addresses of all nodes, in the form that the clients of tests expect."""
-
-    def __init__(self, nodes: list[Member]) -> None:
-        self.address = ",".join(node.address for node in nodes)
 
 
 def is_in_sync(servers: Servers) -> bool:
     """Return whether every replica of every partition is in sync, and no broker is missing."""
     try:
-        with Cluster(servers.address, timeout=5) as cluster:
+        with servers.cluster() as cluster:
             metadata = cluster.metadata()
     except KraftError:
         return False
@@ -110,8 +69,9 @@ def await_in_sync(servers: Servers) -> None:
         time.sleep(0.2)
 
 
-def roll(nodes: list[Member], servers: Servers, version: Version) -> None:
-    """Restart one node after the other as another version."""
+def roll(nodes: list[Member], servers: Servers, version: Version) -> list[str]:
+    """Restart one node after the other as another version; return the transactions that were open for too long."""
+    problems = []
     for node in nodes:
         began = time.monotonic()
         node.stop()
@@ -122,6 +82,8 @@ def roll(nodes: list[Member], servers: Servers, version: Version) -> None:
             raise SystemExit(f"node {node.node_id} is not of {version.name}: it runs {node.loaded_from()}")
         print(f"  node {node.node_id} runs {version.name}, in sync after {time.monotonic() - began:.1f} s", flush=True)
         time.sleep(LOAD_SECONDS)
+        problems += [f"open for too long beside node {node.node_id}: {each}" for each in transfers.overdue(servers)]
+    return problems
 
 
 class Group:
@@ -157,12 +119,54 @@ class Group:
         return found if len(self.seen) == PARTITIONS else [f"group: it read {len(self.seen)} partitions"]
 
 
+class Load:
+    """All clients of the check."""
+
+    def __init__(self, app: Servers, outsider: Servers) -> None:
+        self.producers = [Producer(app, TOPIC, partition, idempotent=True) for partition in range(PARTITIONS)]
+        self.writers = [transfers.Transfers(app, number) for number in range(WRITERS)]
+        self.watcher, self.group = Watcher(app, TOPIC), Group(app)
+        self.outsider = transfers.Outsider(outsider, TOPIC)
+        self._app = app
+        self._threads: list[Any] = [*self.producers, *self.writers, self.watcher, self.outsider]
+
+    def start(self) -> None:
+        """Start all of them."""
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """End all of them, and wait."""
+        for thread in self._threads:
+            thread.end()
+        for thread in self._threads:
+            thread.join()
+
+    def judge(self) -> tuple[Verdict, list[str]]:
+        """Return what the clients found."""
+        self.group.read(2 * LOAD_SECONDS)
+        wrong = [*self.group.problems(), *self.outsider.problems, *transfers.still_open(self._app)]
+        self.group.consumer.close()
+        if not self.outsider.denials:
+            wrong.append("outsider: it was never denied anything")
+        wrong += transfers.judge(transfers.read_committed(self._app), self.writers)
+        for each in self.writers:
+            print(f"  {each.name}: {len(each.committed)} committed, {len(each.aborted)} aborted, "
+                  f"{len(each.unknown)} without an answer", flush=True)
+            if not each.committed or not each.aborted:
+                wrong.append(f"{each.name}: nothing was committed, or nothing aborted")
+        print(f"  outsider: denied {self.outsider.denials} times", flush=True)
+        return judge(self._app, TOPIC, self.producers, self.watcher), wrong
+
+
 def run(directory: Path, old: Version, new: Version, rounds: int) -> tuple[Verdict, list[str]]:
     """Upgrade and downgrade `rounds` times; return what the clients found."""
     numbers = free_ports(2 * NODES)
     ports = list(zip(numbers[::2], numbers[1::2], strict=True))
-    nodes = [Member(directory / f"node-{number}", number, ports) for number in range(1, NODES + 1)]
-    servers = Servers(nodes)
+    files = certificates(directory / "certificates")
+    nodes = [Member(directory / f"node-{number}", files, number, ports) for number in range(1, NODES + 1)]
+    servers, app, outsider = (Servers(nodes, files, user) for user in (ADMIN, APP, OUTSIDER))
+    problems: list[str] = []
     try:
         for node in nodes:
             node.use(old)
@@ -171,27 +175,23 @@ def run(directory: Path, old: Version, new: Version, rounds: int) -> tuple[Verdi
         for node in nodes:
             node.await_ready()
         admin = AdminClient(librdkafka_settings(servers, {}))
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(30)
+        for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3),
+                                           NewTopic(transfers.TOPIC, transfers.PARTITIONS, 3)]).values():
+            future.result(30)
+        add_users(admin)
         await_in_sync(servers)
-        producers = [Producer(servers, TOPIC, partition, idempotent=True) for partition in range(PARTITIONS)]
-        watcher, group = Watcher(servers, TOPIC), Group(servers)
-        for thread in (*producers, watcher):
-            thread.start()
+        load = Load(app, outsider)
+        load.start()
         try:
             for turn in range(rounds):
                 for version in (new, old):
                     print(f"round {turn + 1}: to {version.name}", flush=True)
-                    roll(nodes, servers, version)
-                    group.read(LOAD_SECONDS)
+                    problems += roll(nodes, servers, version)
+                    load.group.read(LOAD_SECONDS)
         finally:
-            clients: list[Producer | Watcher] = [*producers, watcher]
-            for client in clients:
-                client.end()
-                client.join()
-        group.read(2 * LOAD_SECONDS)
-        wrong = group.problems()
-        group.consumer.close()
-        return judge(servers, TOPIC, producers, watcher), [*wrong, *(line for node in nodes for line in node.alarms())]
+            load.end()
+        verdict, wrong = load.judge()
+        return verdict, [*problems, *wrong, *(line for node in nodes for line in node.alarms())]
     finally:
         for node in nodes:
             node.kill()

@@ -14,7 +14,7 @@ from tools.wheel import CACHE, build
 
 WORK: Final = ROOT / "build" / "upgrade"
 PIP: Final = ("-m", "pip", "--disable-pip-version-check")
-STANDS_FOR_A_RELEASE: Final = "40d0f739"
+STANDS_FOR_A_RELEASE: Final = "d5b224d5"
 """Commit that is upgraded from until a release has a tag."""
 
 
