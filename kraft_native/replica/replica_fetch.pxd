@@ -38,7 +38,7 @@ cdef class ReplicaFetcher:
     cdef ThrottleWait wait         # for the quota of those; None when none waits
     cdef dict changed              # those whose position the next request must carry; in order
 
-    cdef dict session              # keys in the leader's session, by what was sent
+    cdef dict session              # key -> leader epoch of those in the leader's session, by what was sent
     cdef dict forgotten            # those of them that the next request removes: they are not followed, or throttled
     cdef FetchWriter writer
     cdef ReadWindow landing

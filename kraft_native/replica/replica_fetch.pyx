@@ -226,7 +226,8 @@ cdef class ReplicaFetcher:
         cdef bint idle = self.responses_total == self.requests_total
         if self.transport is None or self.flushes_awaited > 0:
             return 0
-        if not idle and (self.session_id == 0 or not self.changed):
+        # One whose last partition was removed has ended.
+        if not idle and (self.session_id == 0 or not self.session or not self.changed):
             return 0
         if self.session_id == 0:
             self.restart_session()
@@ -242,7 +243,8 @@ cdef class ReplicaFetcher:
         self.put_forgotten()
         if self.session_id != 0:
             self.session_epoch = 1 if self.session_epoch == 0x7FFFFFFF else self.session_epoch + 1
-        return self.put(self.writer.end(&self.identity), idle)
+        self.put(self.writer.end(&self.identity), idle)
+        return self.send_request() if self.changed else 0
 
     cdef int put(self, bytes request, bint idle) except -1:
         cdef Py_ssize_t sent = 0
@@ -285,7 +287,9 @@ cdef class ReplicaFetcher:
             if partition.follower_quota.exceeded(monotonic_ms()) and self.hold(followed):
                 return 0
         self.changed[followed.key] = followed
-        if self.forgotten:
+        # In the same leader epoch the next request removes it, and the one after that adds it again. The leader may
+        # have reported marks in answers that were ignored. It repeats them for what is new, or in another epoch.
+        if self.forgotten and self.session.get(followed.key) != followed.leader_epoch:
             self.forgotten.pop(followed.key, None)
         return 0
 
@@ -326,8 +330,12 @@ cdef class ReplicaFetcher:
     cdef int put_changed(self) except -1:
         cdef FollowedPartition followed
         cdef FollowerSpec spec
+        cdef dict left = {}
         spec.bytes_max = self.partition_bytes_max
         for followed in self.changed.values():
+            if self.forgotten and followed.key in self.forgotten:
+                left[followed.key] = followed
+                continue
             self.writer.topic(followed.partition.topic_id)
             spec.index = followed.partition.index
             spec.leader_epoch = followed.leader_epoch
@@ -337,8 +345,8 @@ cdef class ReplicaFetcher:
             self.writer.partition(&spec)
             if followed.requested_from < 0:
                 followed.requested_from = self.requests_total
-                self.session[followed.key] = None
-        self.changed.clear()
+                self.session[followed.key] = followed.leader_epoch
+        self.changed = left
         return 0
 
     cdef int put_forgotten(self) except -1:

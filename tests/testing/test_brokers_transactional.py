@@ -62,6 +62,10 @@ def test_a_partition_that_is_slow_under_its_leader_gets_its_marker_from_the_next
     assert simulate_transactions(366).violation is None
 
 
+def test_a_follower_that_is_refused_while_another_request_is_under_way_learns_the_high_watermark() -> None:
+    assert simulate_transactions(1069).violation is None
+
+
 def test_a_known_bug_is_found() -> None:
     with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
         outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))
