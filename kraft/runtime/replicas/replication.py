@@ -320,12 +320,20 @@ class Replication:
 
     async def _find_place(self, key: Key, leader_id: int, partition: Partition) -> None:
         """Move a log end that the leader's log does not contain. Past the leader's log end, the rest is dropped; before
-        its log start, the log restarts there."""
+        its log start, the log restarts there.
+
+        Nothing is done when the partition was fetched meanwhile, in another leader epoch or over another connection.
+        The answer may be older than what was fetched, which the leader counts already."""
+        before_query = _state(partition)
+
+        def is_outdated() -> bool:
+            return self._following.get(key) != (leader_id, partition) or _state(partition) != before_query
+
         address = self.address_of(leader_id)
         try:
             bounds = None if address is None else await log_bounds(
                 self.dialer, address, self.broker.node_id, partition, self.broker.integer("request.timeout.ms") / 1000)
-            if self._following.get(key) != (leader_id, partition):
+            if is_outdated():
                 return
             if bounds is not None:
                 start, end = bounds
@@ -346,7 +354,8 @@ class Replication:
         except KraftError as error:
             self._failed(partition, error.code, error)
         except (OSError, TimeoutError):
-            self._failed(partition, ErrorCode.OFFSET_OUT_OF_RANGE, None)
+            if not is_outdated():
+                self._failed(partition, ErrorCode.OFFSET_OUT_OF_RANGE, None)
         except Exception as error:  # noqa: BLE001 - a replica that stays behind unnoticed would be worse
             self.on_failure(error)
 
@@ -417,6 +426,13 @@ class Replication:
     def _tick(self) -> None:
         self.keeper.tick(monotonic_ms())
         self._alarm.set(self.keeper.deadline_ms)
+
+
+def _state(partition: Partition) -> tuple[int, ...]:
+    """Return what changes when a replica has another leader epoch, or its log other records."""
+    if partition.log.closed:
+        return ()
+    return partition.leader_epoch, partition.log.log_end_offset, partition.log.truncation_generation
 
 
 def cut_at_loss(partition: Partition, on_cut: Callable[[Partition, int, str], object]) -> None:

@@ -148,15 +148,16 @@ class Fetcher:
         del self._retries[key]
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._broker.send_to_peer(self._leader_id, "bounds", Bounds(key, known[1].leader_epoch),
-                                      partial(self._placed, key, known[1]))
+                                      partial(self._placed, key, known[1], _state(known[1])))
         else:
             self.follow(key, known[1])
 
-    def _placed(self, key: Key, partition: Partition, answer: object) -> None:
+    def _placed(self, key: Key, partition: Partition, before: tuple[int, ...], answer: object) -> None:
         """Place the log end inside the leader's log. Records past the leader's log end are dropped. A log that ends
         before the leader's log start is restarted there. A log whose directory failed meanwhile refuses that, which the
-        real driver handles as a failed attempt."""
-        if self._broker.following.get(key) != (self._leader_id, partition):
+        real driver handles as a failed attempt. Nothing is done when `before`, the state at the time of the query, has
+        changed."""
+        if self._broker.following.get(key) != (self._leader_id, partition) or _state(partition) != before:
             return
         if not isinstance(answer, BoundsAre) or answer.error != ErrorCode.NONE:
             self._failed(partition, ErrorCode.OFFSET_OUT_OF_RANGE, None)
@@ -172,3 +173,9 @@ class Fetcher:
             return
         partition.log_changed()
         self.follow(key, partition)
+
+
+def _state(partition: Partition) -> tuple[int, ...]:
+    if partition.log.closed:
+        return ()
+    return partition.leader_epoch, partition.log.log_end_offset, partition.log.truncation_generation

@@ -17,6 +17,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.runtime.net.dialer import Dialer
 from kraft.runtime.replicas.replication import Replication
 from kraft_native.partition.partition import Partition
+from tests.native.logs import batch
 from tests.native.serving import Node
 
 SECONDS = 10.0
@@ -212,3 +213,33 @@ def test_pauses_of_a_partition_whose_fetch_fails_grow_to_the_setting(tmp_path: P
         return pauses
 
     assert asyncio.run(run()) == [0.02, 0.04, 0.08, 0.1]
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+@pytest.mark.parametrize("answers", [True, False])
+def test_an_outdated_answer_about_the_leaders_log_cuts_nothing(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int, *, answers: bool) -> None:
+    """While the query was under way, records were fetched, in another leader epoch or over another connection. The
+    leader counts them."""
+    async def run() -> None:
+        node, made = Node(tmp_path), replication(tmp_path, 1)
+        partition = follow(node, made)
+        key = key_of(partition)
+
+        async def log_bounds(*_: object) -> tuple[int, int]:
+            if epoch:
+                made.end(LEADER, key)
+                partition.become_follower(epoch, LEADER)
+                made.begin(LEADER, key, partition)
+            partition.log.append_as_follower(batch(3, leader_epoch=epoch))
+            if not answers:
+                raise TimeoutError
+            return 0, 1
+
+        monkeypatch.setattr("kraft.runtime.replicas.replication.log_bounds", log_bounds)
+        await made._find_place(key, LEADER, partition)
+        assert (partition.log.log_end_offset, made._retries) == (3, {})
+        made.close()
+        node.close()
+
+    asyncio.run(run())
