@@ -66,6 +66,13 @@ def test_a_follower_that_is_refused_while_another_request_is_under_way_learns_th
     assert simulate_transactions(1069).violation is None
 
 
+def test_no_reassignment_is_cancelled_that_leaves_a_sole_replica() -> None:
+    """That replica had lost power, and the controller did not know it yet."""
+    outcome = simulate_transactions(2011)
+    assert outcome.violation is None
+    assert outcome.counts["cancellation put off"] > 0
+
+
 def test_a_known_bug_is_found() -> None:
     with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
         outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))

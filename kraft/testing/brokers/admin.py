@@ -30,6 +30,8 @@ TRANSACTIONAL_TOPIC = "x0"
 RETRY_MS = 150
 PREFERRED = 0
 UNCLEAN = 1
+SURVIVORS = 2
+"""Number of replicas with everything that is committed, of which one may lose its records."""
 
 
 class Admin:
@@ -53,12 +55,15 @@ class Admin:
         self._cluster.counts[name] += 1
 
     def _submit_request(self, request: Message) -> None:
-        """Send a request to any node that believes itself to be the controller."""
+        self._call_controller(self._submit, request)
+
+    def _call_controller(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call back with any node that believes itself to be the controller."""
         nodes = [node for node in self._cluster.up()
                  if isinstance(node, BrokerNode) and not node.is_paused and node.is_controller]
         if nodes:
             node = nodes[self._random.randrange(len(nodes))]
-            node.call(self._submit, node, request)
+            node.call(function, node, *arguments)
 
     def _submit(self, node: BrokerNode, request: Message) -> None:
         node.decides(request, LATEST_VERSION, self._answered)
@@ -127,8 +132,7 @@ class Admin:
         topic, index = chosen
         partition = topic.partitions[index]
         if partition.reassigning and self._random.random() < 0.4:
-            self._count("reassignment cancelled")
-            self._reassign(topic.name, index, None)
+            self._call_controller(self._cancel, topic, index)
             return
         self._count("reassignment")
         self._reassign(topic.name, index, self._targets(partition))
@@ -157,7 +161,22 @@ class Admin:
         wanted = options.replication + (self._random.choice((-1, 0, 1)) if options.resize else 0)
         return self._random.sample(brokers, min(len(brokers), max(options.min_insync, wanted)))
 
-    def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
+    def _cancel(self, node: BrokerNode, topic: TopicImage, index: int) -> None:
+        """Cancel a reassignment, unless a sole replica in sync or eligible would be left. It may have lost its records,
+        which the controller does not know yet (`guard`). The replicas are those of the controller at its decision.
+        """
+        controller, options = node.machine.controller, self._cluster.options
+        found = controller.decided.topics.get(topic.topic_id)
+        partition = None if found is None else found.partitions.get(index)
+        left = () if partition is None else [
+            each for each in (*partition.isr, *partition.elr) if each not in partition.adding_replicas]
+        if options.elr and (controller.is_working or len(left) < min(options.min_insync, SURVIVORS)):
+            self._count("cancellation put off")
+            return
+        self._count("reassignment cancelled")
+        self._submit(node, self._reassignment(topic.name, index, None))
+
+    def _reassign(self, topic: str, index: int, replicas: list[int]) -> None:
         self._submit_request(self._reassignment(topic, index, replicas))
 
     @staticmethod

@@ -37,7 +37,7 @@ COLLECTION_THRESHOLDS = (200_000, 10, 5)
 
 BROKERS = (
     "leader elections", "unclean elections", "changes of in-sync replicas", "in-sync replicas proposed",
-    "replicas assigned to directories", "replica is offline", "failure of a directory put off",
+    "replicas assigned to directories", "replica is offline", "failure of a directory put off", "cancellation put off",
     "reassignments ended", "replica truncated", "batches produced", "batches acknowledged", "polls with records",
     "high watermarks checked", "requests decided", "death put off", "producer epoch bumped", "broker probed: REFUSED",
     "broker probed: UNANSWERED", "broker probed: ACCEPTED", "live broker taken for dead",
