@@ -106,8 +106,8 @@ def imported_from_elsewhere() -> set[str]:
 
 # Distributions whose name is not that of their modules.
 DISTRIBUTIONS = {"faust": "faust-streaming", "google": "protobuf", "hdrh": "hdrhistogram", "jwt": "pyjwt",
-                 "kafka": "kafka-python", "mypyc": "mypy", "persistqueue": "persist-queue", "pil": "pillow", "PIL": "pillow",
-                 "yaml": "pyyaml"}
+                 "kafka": "kafka-python", "mypyc": "mypy", "persistqueue": "persist-queue",
+                 "pil": "pillow", "PIL": "pillow", "yaml": "pyyaml"}
 
 
 @pytest.mark.house
