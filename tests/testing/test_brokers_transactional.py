@@ -67,7 +67,7 @@ def test_a_follower_that_is_refused_while_another_request_is_under_way_learns_th
 
 
 def test_no_reassignment_is_cancelled_that_leaves_a_sole_replica() -> None:
-    """That replica had lost power, and the controller did not know it yet."""
+    """The replica had lost power, and the controller did not know it yet."""
     outcome = simulate_transactions(2011)
     assert outcome.violation is None
     assert outcome.counts["cancellation put off"] > 0

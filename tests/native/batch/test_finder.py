@@ -101,7 +101,8 @@ def test_the_batches_used_last_are_kept() -> None:
         alone.find(parts[number], number * 1_000)
         return alone.held_bytes
 
-    parts = [built(values(200 + 200 * number, number), "lz4", number * 1_000) for number in range(3)]
+    # Below 128 KiB: a larger block may be an idle one of another size.
+    parts = [built(values(200 + 200 * number, number), "snappy", number * 1_000) for number in range(3)]
     finder = RecordFinder(bytes_max=sum(map(size_of, range(3))) - 1)
     for number in (0, 1, 0, 2):
         finder.find(parts[number], number * 1_000)
