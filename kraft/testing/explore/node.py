@@ -186,6 +186,7 @@ class Node:
             role.preferred = ()
         elif isinstance(role, Unattached | Follower):
             role.inquiries, role.queried, role.passes_ms = 0, NOBODY, 0
+        replica.addresses.tried.clear()    # of the one address that each node has here
         peers = replica.requests._peers
         for node_id in [each for each in peers if peers[each].request is None]:
             del peers[node_id]
