@@ -25,6 +25,9 @@ READS_ONLY: Final = frozenset({
     "ListPartitionReassignments", "DescribeUserScramCredentials", "DescribeLogDirs", "ListTransactions",
     "ListConfigResources", "DescribeQuorum"})
 
+REPEATED: Final = READS_ONLY | {"DeleteRecords"}
+"""Change nothing, or the second time nothing more."""
+
 LEFT_OUT: Final = frozenset({
     "AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures", "UnregisterBroker", "SaslHandshake", "SaslAuthenticate",
     "ApiVersions", "CreateDelegationToken", "DescribeTransactions", "DescribeProducers"})
@@ -115,11 +118,11 @@ class Comparison:
     def both(self, question: Question) -> tuple[Any, Any]:
         """Return both answers.
 
-        Kafka's broker may learn of a change shortly after it was answered. A request that changes nothing is therefore
-        repeated before the answers count as different.
+        Kafka's broker may learn of a change shortly after it was answered, or apply a topic's settings to its log. A
+        request that changes nothing more is therefore repeated before the answers count as different.
         """
         self.requested += 1
-        until = time.monotonic() + (AGAIN_SECONDS if question.api in READS_ONLY else 0)
+        until = time.monotonic() + (AGAIN_SECONDS if question.api in REPEATED else 0)
         while True:
             ours, theirs = self.ours.call(question), self.theirs.call(question)
             if ours == theirs or time.monotonic() > until:

@@ -252,7 +252,8 @@ def test_a_long_fetch_waits_for_what_comes_during_its_slices(node: Node) -> None
         partition = node.partition(index=2 + moment)
         reply = made.fetch([2 + moment] + [1] * 1_999, max_wait_ms=60_000)
         for _ in range(moment):
-            made.due.pop(0)()
+            if made.due:           # two steps within one tick of the clock are one slice
+                made.due.pop(0)()
         waits = not made.due
         partition.append(batch())
         node.purgatory.drain()
