@@ -88,6 +88,22 @@ def test_records_are_deleted(node: NodeProcess, name: str) -> None:
     assert refused.value.args[0].code() == KafkaError.OFFSET_OUT_OF_RANGE
 
 
+@pytest.mark.parametrize(("policy", "is_refused"), [("", False), ("delete,compact", False), ("compact", True)])
+def test_records_of_a_log_that_is_only_compacted_are_not_deleted(
+        node: NodeProcess, name: str, policy: str, is_refused: bool) -> None:
+    client = admin(node)
+    client.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": policy})])[name].result(10)
+    librdkafka_produce(node, name, [Record(b"k", b"v")])
+    everything = TopicPartition(name, 0, confluent_kafka.OFFSET_END)
+    deletion = client.delete_records([everything])[everything]
+    if is_refused:
+        with pytest.raises(KafkaException) as refused:
+            deletion.result(10)
+        assert refused.value.args[0].code() == KafkaError.POLICY_VIOLATION
+    else:
+        assert deletion.result(10).low_watermark == 1
+
+
 def test_a_deleted_topic_is_removed_and_its_name_is_free(node: NodeProcess, name: str) -> None:
     client = admin(node)
     create(node, name, 3)

@@ -81,7 +81,7 @@ def _partition(broker: Broker, topic: str, requested: DeleteRecordsPartition,
     if not partition.is_leader:
         return _refused(requested, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     policy = broker.topic_setting(topic, "cleanup.policy")
-    if isinstance(policy, list) and "delete" not in policy:
+    if isinstance(policy, list) and "compact" in policy and "delete" not in policy:
         return _refused(requested, ErrorCode.POLICY_VIOLATION)
     offset = partition.high_watermark if requested.offset == HIGH_WATERMARK else requested.offset
     if offset < 0 or offset > partition.high_watermark:
