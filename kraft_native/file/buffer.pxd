@@ -15,6 +15,11 @@ cdef class Scratch:
     cdef int put(self, const uint8_t* data, Py_ssize_t count) except -1
 
 
+# The same as `reserve`, without a call where there is room.
+cdef inline int make_room(Scratch scratch, Py_ssize_t count) except -1:
+    return scratch.reserve(count) if count > scratch.capacity else 0
+
+
 cdef class Mapping:
     """A read-only shared mapping of a file's first `size` bytes. Unmapped when the last slice and owner are freed.
 

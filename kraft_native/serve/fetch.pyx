@@ -38,7 +38,7 @@ from kraft_native.serve.fetch_entry cimport FetchEntry, ReadRules
 from kraft_native.serve.fetch_wire cimport (
     FETCH_BY_ID_FROM, FETCH_DECODED, FETCH_DECODES, FETCH_PARTITIONS_MAX, FETCH_VERSION_MAX, FETCH_VERSION_MIN,
     FetchCursor, FetchEncoding, begin_encoding, decode_fetch, encode_fetch, encode_some, end_encoding, fetch_cursor,
-    no_leaders, partition_bytes_min,
+    partition_bytes_min,
 )
 
 from kraft_native.base.errors import InvalidArgumentError
@@ -476,7 +476,6 @@ cdef class ParkedFetch(Parked):
         cdef FetchSession session = None
         cdef FetchEncoding place
         cdef Scratch out = Scratch()
-        cdef set leaders = no_leaders(version)
         cdef int16_t error = ERROR_NONE
         if self.is_throttled():
             self.spent = entries
@@ -499,10 +498,10 @@ cdef class ParkedFetch(Parked):
                 self.introduce(at, min(at + STEP_ENTRIES, count))
                 yield
         place = begin_encoding(self.reply, error, self.session_id(error), entries if error == ERROR_NONE else [], out)
-        while error == ERROR_NONE and encode_some(&place, version, self.handler.table, entries, out, leaders, parts,
+        while error == ERROR_NONE and encode_some(&place, version, self.handler.table, entries, out, parts,
                                                   STEP_ENTRIES):
             yield
-        end_encoding(&place, version, self.handler.table, out, leaders, parts)
+        end_encoding(&place, version, self.handler.table, entries, out, parts)
         self.forget()
         self.entries = []
         self.spent = entries

@@ -56,6 +56,7 @@ cdef class FetchEntry(Observer):
     cdef Slice cold                # bytes to be loaded before this can be read; None
     cdef bint at_end               # nothing is left to be read, and the follower's position is known to all
     cdef bint goes_out             # goes into the reply
+    cdef int32_t named_leader      # that the reply has the address of; -1: none
     # --- last reported to a session's client ---
     cdef int64_t reported_high_watermark
     cdef int64_t reported_log_start

@@ -63,17 +63,15 @@ cdef struct FetchEncoding:
     Py_ssize_t at                  # the next entry
     Py_ssize_t run_end             # of the entries of its topic, when its head is encoded; else `at`
     Py_ssize_t cut                 # of the working space: bytes before it are in the parts
+    bint names_leaders             # the reply has addresses of leaders
 
 
 # Begins the reply; `entries` and `out` stay the same until its end.
 cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id, list entries, Scratch out) except *
 
 # Encodes about `count_max` entries. False when none is left.
-cdef bint encode_some(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out, set leaders,
+cdef bint encode_some(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out,
                       list parts, Py_ssize_t count_max) except -1
 
-# The versions that name leaders have a set of `leaders`.
-cdef set no_leaders(int version)
-
-cdef int end_encoding(FetchEncoding* place, int version, PartitionTable table, Scratch out, set leaders,
+cdef int end_encoding(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out,
                       list parts) except -1

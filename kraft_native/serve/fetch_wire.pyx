@@ -21,6 +21,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from kraft_native.base.fault cimport ERROR_FENCED_LEADER_EPOCH, ERROR_NOT_LEADER_OR_FOLLOWER
 from kraft_native.base.span cimport Span, span_bytes, span_i8, span_i32, span_i64, span_of, span_uvarint
 from kraft_native.base.varint cimport put_uvarint
+from kraft_native.file.buffer cimport make_room
 from kraft_native.request.fields cimport (
     UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
     read_count, read_string, read_tag, skip_tags,
@@ -218,15 +219,10 @@ cdef bint decode_tags(Span* body, int version, FetchParams* params) except -1:
 cdef list encode_fetch(Reply reply, PartitionTable table, int16_t error, int32_t session_id, list entries,
                        Scratch out):
     cdef FetchEncoding place = begin_encoding(reply, error, session_id, entries, out)
-    cdef set leaders = no_leaders(reply.api_version)
     cdef list parts = []
-    encode_some(&place, reply.api_version, table, entries, out, leaders, parts, len(entries))
-    end_encoding(&place, reply.api_version, table, out, leaders, parts)
+    encode_some(&place, reply.api_version, table, entries, out, parts, len(entries))
+    end_encoding(&place, reply.api_version, table, entries, out, parts)
     return parts
-
-
-cdef set no_leaders(int version):
-    return set() if version >= LEADER_REPORTED_FROM else None
 
 
 cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id, list entries, Scratch out) except *:
@@ -235,8 +231,9 @@ cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id
     cdef FetchEncoding place
     cdef uint8_t* p
     place.at = place.run_end = place.cut = 0
+    place.names_leaders = False
     out.size = 0
-    out.reserve(64)
+    make_room(out, 64)
     p = out.data
     p += put_reply_header(p, reply.correlation_id, 1 if flexible else 0)
     p = put_i32(p, reply.throttle_ms)
@@ -248,7 +245,7 @@ cdef FetchEncoding begin_encoding(Reply reply, int16_t error, int32_t session_id
     return place
 
 
-cdef bint encode_some(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out, set leaders,
+cdef bint encode_some(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out,
                       list parts, Py_ssize_t count_max) except -1:
     cdef Py_ssize_t end, count
     while place.at < len(entries) and count_max > 0:
@@ -261,25 +258,35 @@ cdef bint encode_some(FetchEncoding* place, int version, PartitionTable table, l
             encode_topic(out, version, entries[place.at], count)
         end = min(place.run_end, place.at + count_max)
         count_max -= end - place.at
-        encode_entries(place, end, version, table, entries, out, leaders, parts)
+        encode_entries(place, end, version, table, entries, out, parts)
         if place.at == place.run_end and version >= FLEXIBLE_FROM:
-            out.reserve(out.size + 1)
+            make_room(out, out.size + 1)
             out.size = put_i8(out.data + out.size, 0) - out.data
     return place.at < len(entries)
 
 
-cdef int end_encoding(FetchEncoding* place, int version, PartitionTable table, Scratch out, set leaders,
+cdef int end_encoding(FetchEncoding* place, int version, PartitionTable table, list entries, Scratch out,
                       list parts) except -1:
     cdef bytes tags
     cdef uint8_t* p
     if version >= FLEXIBLE_FROM:
-        tags = table.endpoint_tags(leaders) if leaders else b"\0"
-        out.reserve(out.size + PyBytes_GET_SIZE(tags))
+        tags = table.endpoint_tags(named_leaders(entries)) if place.names_leaders else b"\0"
+        make_room(out, out.size + PyBytes_GET_SIZE(tags))
         p = put_bytes(out.data + out.size, <const uint8_t*>PyBytes_AS_STRING(tags), PyBytes_GET_SIZE(tags))
         out.size = p - out.data
     if out.size > place.cut:
         parts.append(PyBytes_FromStringAndSize(<const char*>out.data + place.cut, out.size - place.cut))
     return 0
+
+
+cdef set named_leaders(list entries):
+    """Return the leaders that the encoded entries name."""
+    cdef set leaders = set()
+    cdef FetchEntry entry
+    for entry in entries:
+        if entry.goes_out and entry.named_leader >= 0:
+            leaders.add(entry.named_leader)
+    return leaders
 
 
 cdef Py_ssize_t run_end(list entries, Py_ssize_t start, Py_ssize_t* included) noexcept:
@@ -324,7 +331,7 @@ cdef int encode_topic(Scratch out, int version, FetchEntry entry, Py_ssize_t cou
 
 
 cdef int encode_entries(FetchEncoding* place, Py_ssize_t end, int version, PartitionTable table, list entries,
-                        Scratch out, set leaders, list parts) except -1:
+                        Scratch out, list parts) except -1:
     """Encode the entries before `end` of the current topic."""
     cdef FetchEntry entry
     while place.at < end:
@@ -338,7 +345,7 @@ cdef int encode_entries(FetchEncoding* place, Py_ssize_t end, int version, Parti
             parts.append(entry.records)
             place.cut = out.size
         if version >= FLEXIBLE_FROM:
-            encode_partition_tags(out, table, entry, leaders)
+            encode_partition_tags(place, version, out, table, entry)
     return 0
 
 
@@ -347,7 +354,7 @@ cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:
     cdef bint flexible = version >= FLEXIBLE_FROM
     cdef Py_ssize_t aborted_count = -1 if entry.aborted is None else len(entry.aborted)
     cdef uint8_t* p
-    out.reserve(out.size + PART_REPLY_BYTES_MAX + max(aborted_count, 0) * ABORTED_REPLY_BYTES)
+    make_room(out, out.size + PART_REPLY_BYTES_MAX + max(aborted_count, 0) * ABORTED_REPLY_BYTES)
     p = out.data + out.size
     p = put_i32(p, entry.spec.index)
     p = put_i16(p, entry.error)
@@ -369,13 +376,15 @@ cdef int encode_head(Scratch out, int version, FetchEntry entry) except -1:
     return 0
 
 
-cdef int encode_partition_tags(Scratch out, PartitionTable table, FetchEntry entry, set leaders) except -1:
+cdef int encode_partition_tags(FetchEncoding* place, int version, Scratch out, PartitionTable table,
+                               FetchEntry entry) except -1:
     cdef int32_t leader_id = entry.leader_id if entry.partition is None else entry.partition.leader_id
     cdef int32_t leader_epoch = entry.leader_epoch if entry.partition is None else entry.partition.leader_epoch
-    cdef bint with_leader = leaders is not None and (entry.partition is not None or leader_epoch >= 0) and (
+    cdef bint with_leader = version >= LEADER_REPORTED_FROM and (entry.partition is not None or leader_epoch >= 0) and (
         entry.error == ERROR_NOT_LEADER_OR_FOLLOWER or entry.error == ERROR_FENCED_LEADER_EPOCH)
     cdef uint8_t* p
-    out.reserve(out.size + PART_REPLY_BYTES_MAX)
+    entry.named_leader = -1
+    make_room(out, out.size + PART_REPLY_BYTES_MAX)
     p = out.data + out.size
     p = put_uvarint(p, <uint32_t>((entry.diverging_epoch >= 0) + with_leader))
     if entry.diverging_epoch >= 0:
@@ -389,7 +398,7 @@ cdef int encode_partition_tags(Scratch out, PartitionTable table, FetchEntry ent
         p = put_i32(p, leader_id)
         p = put_i32(p, leader_epoch)
         p = put_i8(p, 0)
-        if leader_id >= 0:
-            leaders.add(leader_id)
+        entry.named_leader = leader_id
+        place.names_leaders |= leader_id >= 0
     out.size = p - out.data
     return 0

@@ -6,7 +6,7 @@ from kraft_native.base.span cimport Span
 from kraft_native.file.buffer cimport Scratch
 from kraft_native.log.batch_check cimport BatchCheck
 from kraft_native.partition.partition cimport Partition
-from kraft_native.partition.table cimport PartitionTable, Topic
+from kraft_native.partition.table cimport AbsentTopic, PartitionTable, Topic
 from kraft_native.request.client_quotas cimport ClientQuotas
 from kraft_native.request.permissions cimport PermissionCache
 from kraft_native.request.reply cimport Reply, RequestHandler
@@ -37,6 +37,7 @@ cdef class ProduceHandler(RequestHandler):
     # appended yet, see `stopped`, or the end.
     cdef Py_ssize_t append_from(self, ProduceData data, Reply reply, Py_ssize_t start, BatchCheck check) except -1
     # TOPIC_AUTHORIZATION_FAILED when the client may not write to the topic, which may have no partition here.
+    cdef AbsentTopic refuse_absent(self, AbsentTopic absent, const TopicData* named, PartitionData* part, bint by_id)
     cdef int16_t write_error(self, ProduceData data, const TopicData* named, Topic topic, bint by_id) except -1
     # False when the batch cannot be appended yet.
     cdef bint append_one(self, ProduceData data, PartitionData* part, Py_ssize_t place, Partition partition,

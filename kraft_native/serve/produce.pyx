@@ -65,7 +65,8 @@ from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT
 from kraft_native.segment.producer_entry cimport ProducerEntry
 from kraft_native.serve.produce_wait cimport TEXT_BYTES_MAX, ParkedProduce, PendingAppend
 from kraft_native.serve.produce_wire cimport (
-    DECODE_DONE, DECODE_MORE, DECODE_REFUSED, PRODUCE_BY_ID_FROM, PRODUCE_VERSION_MAX, PRODUCE_VERSION_MIN,
+    DECODE_DONE, DECODE_MORE, DECODE_REFUSED, PRODUCE_BY_ID_FROM, PRODUCE_LEADERS_FROM, PRODUCE_VERSION_MAX,
+    PRODUCE_VERSION_MIN,
 )
 from kraft_native.serve.topic_access cimport topic_error
 from kraft_native.serve.verification cimport ADDS_FROM, is_transactional, note_identity, produce_error, why_refused
@@ -126,7 +127,8 @@ cdef class ProduceHandler(RequestHandler):
         cdef DeferredProduce deferred
         cdef Py_ssize_t i
         cdef int decoded = DECODE_REFUSED
-        data.clear()                   # empty, unless an internal failure interrupted the previous request
+        if data.in_use:                # an internal failure interrupted the previous request
+            data.clear()
         if PRODUCE_VERSION_MIN <= reply.api_version <= PRODUCE_VERSION_MAX and data.begin(&span, reply.api_version):
             decoded = self.decode_some(data, &span, reply)
         if decoded == DECODE_REFUSED:
@@ -227,7 +229,6 @@ cdef class ProduceHandler(RequestHandler):
         cdef Topic topic
         cdef AbsentTopic absent
         cdef Partition partition
-        cdef Absence absence
         cdef int16_t refused = ERROR_NONE
         self.stopped = STOPPED_BY_COST
         self.table.begin_round()
@@ -255,17 +256,23 @@ cdef class ProduceHandler(RequestHandler):
                     continue
                 partition = None if topic is None else topic.at(part.index)
                 if partition is None:
-                    if absent is None:
-                        absent = self.table.absent(
-                            PyBytes_FromStringAndSize(<const char*>named.key, named.key_bytes), by_id)
-                    absence = absent.at(part.index)
-                    part.error = <int16_t>absence.error
-                    part.leader_id = absence.leader_id
-                    part.leader_epoch = absence.leader_epoch
+                    absent = self.refuse_absent(absent, named, part, by_id)
                 elif not self.append_one(data, part, place, partition, reply, now_ms,
                                          check if place == start else None):
                     return place
         return data.part_count
+
+    cdef AbsentTopic refuse_absent(self, AbsentTopic absent, const TopicData* named, PartitionData* part, bint by_id):
+        """Refuse a partition that this node does not have. Return the topic, for its other partitions; `absent`: None,
+        or what this returned for an earlier one."""
+        cdef Absence absence
+        if absent is None:
+            absent = self.table.absent(PyBytes_FromStringAndSize(<const char*>named.key, named.key_bytes), by_id)
+        absence = absent.at(part.index)
+        part.error = <int16_t>absence.error
+        part.leader_id = absence.leader_id
+        part.leader_epoch = absence.leader_epoch
+        return absent
 
     cdef int16_t write_error(self, ProduceData data, const TopicData* named, Topic topic, bint by_id) except -1:
         if topic is not None:
@@ -389,6 +396,8 @@ cdef class ProduceHandler(RequestHandler):
         parked.encoded = PyBytes_FromStringAndSize(<const char*>encoded.data, encoded.size)
         parked.table = self.table
         parked.leaders = data.leaders
+        if parked.leaders is None and reply.api_version >= PRODUCE_LEADERS_FROM:
+            parked.leaders = set()
         parked.tags_at = data.tags_at
         parked.partitions = list(data.waiting)
         parked.all_replicas = data.acks == -1

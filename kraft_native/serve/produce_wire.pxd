@@ -11,6 +11,7 @@ from kraft_native.request.reply cimport Reply, RequestHandler
 cdef enum:
     PRODUCE_VERSION_MIN = 3
     PRODUCE_VERSION_MAX = 13
+    PRODUCE_LEADERS_FROM = 10      # the reply names leaders
     PRODUCE_BY_ID_FROM = 13
 
     # What a step of the decoding returns.
@@ -62,10 +63,11 @@ cdef class ProduceData:
     cdef list waiting              # Partition of each pending place, in order
     cdef dict verified             # place -> Verification; None: no place was verified
 
+    cdef bint in_use               # by a request that was not concluded yet
     cdef Permissions permissions   # of the client; None: everything is allowed
 
     cdef Py_ssize_t encoded_topics, encoded_parts      # that the reply has by now
-    cdef set leaders               # those that the encoded reply names; None: its version names none
+    cdef set leaders               # those that the encoded reply names; None: it names none
     cdef Py_ssize_t tags_at        # where its own tagged fields begin
 
     cdef int reserve(self, Py_ssize_t topic_count, Py_ssize_t part_count) except -1
@@ -85,5 +87,6 @@ cdef class ProduceData:
     cdef int begin_reply(self, Reply reply, Scratch out) except -1
     cdef bint encode_some(self, Reply reply, PartitionTable table, RequestHandler counter, Scratch out) except -1
     cdef int end_reply(self, Reply reply, PartitionTable table, Scratch out) except -1
+    cdef int name_leader(self, int32_t leader_id) except -1
     cdef int encode_topic(self, TopicData* topic, int version, PartitionTable table, RequestHandler counter,
                           Scratch out, Py_ssize_t end) except -1

@@ -11,6 +11,7 @@ cimport cython
 
 from kraft_native.base.fault cimport ERROR_NONE, ERROR_NOT_LEADER_OR_FOLLOWER
 from kraft_native.base.span cimport span_bytes, span_i16, span_i32
+from kraft_native.file.buffer cimport make_room
 from kraft_native.request.fields cimport (
     UUID_BYTES, UVARINT_BYTES_MAX, put_bytes, put_count, put_i8, put_i16, put_i32, put_i64, put_string,
     read_blob, read_count, read_string, skip_tags,
@@ -20,7 +21,6 @@ from kraft_native.serve.produce_wait cimport grown, put_leader, put_refusal
 
 cdef enum:
     FLEXIBLE_FROM = 9
-    LEADER_REPORTED_FROM = 10
     PARTITIONS_MAX = 100_000       # of one request; a larger one is refused
     PARTITIONS_AT_ONCE = 1_024     # of one step of the encoding
     # Index, code, three numbers, counts of errors, null message, leader tag: one partition's bytes without errors.
@@ -55,6 +55,7 @@ cdef class ProduceData:
         self.topic_count = self.part_count = self.parts_left = 0
         self.transactional_place = -1
         self.identity_error = ERROR_NONE
+        self.in_use = True
         if (
             read_string(body, flexible, &self.transactional_id, &self.transactional_id_bytes) < 0
             or span_i16(body, &self.acks) < 0
@@ -143,6 +144,7 @@ cdef class ProduceData:
         if self.permissions is not None:
             self.permissions = None
         self.named_total = 0
+        self.in_use = False
         return 0
 
     # --- the reply --------------------------------------------------------------------------------------------------
@@ -156,10 +158,10 @@ cdef class ProduceData:
     cdef int begin_reply(self, Reply reply, Scratch out) except -1:
         cdef bint flexible = reply.api_version >= FLEXIBLE_FROM
         cdef uint8_t* p
-        self.leaders = set() if reply.api_version >= LEADER_REPORTED_FROM else None
+        self.leaders = None
         self.encoded_topics = self.encoded_parts = 0
         out.size = 0
-        out.reserve(32)
+        make_room(out, 32)
         p = out.data
         p += put_reply_header(p, reply.correlation_id, 1 if flexible else 0)
         p = put_count(p, flexible, <int32_t>self.topic_count)
@@ -186,12 +188,18 @@ cdef class ProduceData:
         cdef uint8_t* p
         if self.leaders:
             tags = table.endpoint_tags(self.leaders)
-        out.reserve(out.size + 4 + PyBytes_GET_SIZE(tags))
+        make_room(out, out.size + 4 + PyBytes_GET_SIZE(tags))
         p = put_i32(out.data + out.size, reply.throttle_ms)
         self.tags_at = p - out.data
         if flexible:
             p = put_bytes(p, <const uint8_t*>PyBytes_AS_STRING(tags), PyBytes_GET_SIZE(tags))
         out.size = p - out.data
+        return 0
+
+    cdef int name_leader(self, int32_t leader_id) except -1:
+        if self.leaders is None:
+            self.leaders = set()
+        self.leaders.add(leader_id)
         return 0
 
     cdef int encode_topic(self, TopicData* topic, int version, PartitionTable table, RequestHandler counter,
@@ -203,8 +211,8 @@ cdef class ProduceData:
         cdef Py_ssize_t topic_end = topic.first + topic.count
         cdef uint8_t* p
         end = min(end, topic_end)
-        out.reserve(out.size + topic.key_bytes + 2 * UVARINT_BYTES_MAX
-                    + (end - self.encoded_parts) * PART_REPLY_BYTES_MAX)
+        make_room(out, out.size + topic.key_bytes + 2 * UVARINT_BYTES_MAX
+                  + (end - self.encoded_parts) * PART_REPLY_BYTES_MAX)
         p = out.data + out.size
         if self.encoded_parts == topic.first:
             if version >= PRODUCE_BY_ID_FROM:
@@ -228,18 +236,19 @@ cdef class ProduceData:
                     out.size = p - out.data
                     message, record_errors = self.refusals[place]
                     put_refusal(out, flexible, message, record_errors)
-                    out.reserve(out.size + (end - place) * PART_REPLY_BYTES_MAX)
+                    make_room(out, out.size + (end - place) * PART_REPLY_BYTES_MAX)
                     p = out.data + out.size
                 else:
                     p = put_count(p, flexible, 0)
                     p = put_string(p, flexible, NULL, -1)
             if not flexible:
                 continue
-            if self.leaders is not None and part.error == ERROR_NOT_LEADER_OR_FOLLOWER and part.leader_epoch >= 0:
+            if (part.error == ERROR_NOT_LEADER_OR_FOLLOWER and part.leader_epoch >= 0
+                    and version >= PRODUCE_LEADERS_FROM):
                 part.leader_id = table.named(part.leader_id)
                 p = put_leader(p, part.leader_id, part.leader_epoch)
                 if part.leader_id >= 0:
-                    self.leaders.add(part.leader_id)
+                    self.name_leader(part.leader_id)
             p = put_i8(p, 0)           # no (more) tagged fields
         self.encoded_parts = end
         if flexible and end == topic_end:

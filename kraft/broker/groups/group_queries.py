@@ -45,6 +45,7 @@ from kraft.protocol.messages.offset_fetch_response import (
 M = TypeVar("M")
 P = TypeVar("P")
 S = TypeVar("S", bound=GroupShard)
+D = TypeVar("D", DescribedGroup, DescribedConsumerGroup)
 Respond: TypeAlias = Callable[[Any], None]
 
 FIRST_FETCH_VERSION_OF_MANY_GROUPS = 8
@@ -162,48 +163,41 @@ def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestC
 
 def describe(shards: Shards[S], request: DescribeGroupsRequest, context: RequestContext, respond: Respond,
              now_ms: int) -> None:
-    """Describe each group from its shard."""
-    def done(parts: list[list[DescribedGroup]]) -> None:
-        groups = [group for part in parts for group in part]
-        if request.include_authorized_operations:
-            for group in groups:
-                if not group.error_code:
-                    group.authorized_operations = ALL_OPERATIONS
-        respond(DescribeGroupsResponse(groups=groups))
-
-    requested = _by_partition(shards, request.groups)
-    gather: Gather[list[DescribedGroup]] = Gather(len(requested), done)
-    for index, (partition, group_ids) in enumerate(requested):
-        def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
-            return [DescribedGroup(error_code=error, group_id=group_id, members=[]) for group_id in group_ids]
-
-        def act(state: S, group_ids: list[str] = group_ids) -> list[DescribedGroup]:
-            return [admin.describe(state, group_id, context.api_version) for group_id in group_ids]
-
-        _in_shard(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
+    """Describe each group, as one of the classic protocol, from its shard."""
+    _describe(shards, request.groups, request.include_authorized_operations, context, now_ms,
+              refused=lambda group_id, error: DescribedGroup(error_code=error, group_id=group_id, members=[]),
+              describe_one=lambda state, group_id: admin.describe(state, group_id, context.api_version),
+              done=lambda groups: respond(DescribeGroupsResponse(groups=groups)))
 
 
 def describe_consumer_groups(shards: Shards[S], request: ConsumerGroupDescribeRequest, context: RequestContext,
                              respond: Respond, now_ms: int) -> None:
-    """Describe each group from its shard."""
-    def done(parts: list[list[DescribedConsumerGroup]]) -> None:
+    """Describe each group, as one of the consumer protocol, from its shard."""
+    _describe(shards, request.group_ids, request.include_authorized_operations, context, now_ms,
+              refused=lambda group_id, error: DescribedConsumerGroup(error_code=error, group_id=group_id),
+              describe_one=describing.describe,
+              done=lambda groups: respond(ConsumerGroupDescribeResponse(groups=groups)))
+
+
+def _describe(shards: Shards[S], group_ids: list[str], with_operations: bool, context: RequestContext, now_ms: int, *,
+              refused: Callable[[str, ErrorCode], D], describe_one: Callable[[S, str], D],
+              done: Callable[[list[D]], None]) -> None:
+    """Call `done` with the description of each group, or with what `refused` makes of the refusal of its shard."""
+    def merge(parts: list[list[D]]) -> None:
         groups = [group for part in parts for group in part]
-        if request.include_authorized_operations:
-            for group in groups:
-                if not group.error_code:
-                    group.authorized_operations = ALL_OPERATIONS
-        respond(ConsumerGroupDescribeResponse(groups=groups))
+        for group in groups if with_operations else ():
+            if not group.error_code:
+                group.authorized_operations = ALL_OPERATIONS
+        done(groups)
 
-    requested = _by_partition(shards, request.group_ids)
-    gather: Gather[list[DescribedConsumerGroup]] = Gather(len(requested), done)
-    for index, (partition, group_ids) in enumerate(requested):
-        def refusal(error: ErrorCode, _: str | None, group_ids: list[str] = group_ids) -> list[DescribedConsumerGroup]:
-            return [DescribedConsumerGroup(error_code=error, group_id=group_id) for group_id in group_ids]
+    def ask(partition: int | None, named: list[str], take: Callable[[list[D]], None]) -> None:
+        answer: Answer[list[D]] = Answer(context, take, lambda error, _: [refused(each, error) for each in named])
+        _in_shard(shards, partition, answer, now_ms, lambda state: [describe_one(state, each) for each in named])
 
-        def act(state: S, group_ids: list[str] = group_ids) -> list[DescribedConsumerGroup]:
-            return [describing.describe(state, group_id) for group_id in group_ids]
-
-        _in_shard(shards, partition, Answer(context, gather.part(index), refusal), now_ms, act)
+    requested = _by_partition(shards, group_ids)
+    gather: Gather[list[D]] = Gather(len(requested), merge)
+    for index, (partition, named) in enumerate(requested):
+        ask(partition, named, gather.part(index))
 
 
 def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: RequestContext, respond: Respond,
