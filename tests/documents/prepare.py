@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kraft import LogDir
+from tests.documents.machines import MACHINES, start_cluster
 
 SECONDS: Final = 60
 
@@ -94,12 +95,28 @@ def transactions() -> None:
         kraft("topics", "create", topic)
 
 
+def disks() -> None:
+    """Three nodes with two data directories each; the second one of node 2 is lost."""
+    start_cluster("docs/operate/disks.md", "/var/lib/kraft/disk1,/var/lib/kraft/disk2")
+    lost = MACHINES / "10.0.0.2" / "lib" / "disk2"
+    lost.rename(lost.with_name("lost"))
+    until = time.monotonic() + SECONDS
+    while subprocess.run(["kraft", "cluster", "status"], stdout=subprocess.DEVNULL, check=False).returncode == 0:
+        assert time.monotonic() < until, "the loss of a directory is not noticed"
+
+
+def members() -> None:
+    start_cluster("docs/operate/members.md")
+
+
 PREPARATIONS: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
     "docs/cluster.md": cluster,
     "docs/gateway.md": gateway,
     "docs/internals/recorder.md": recorder,
     "docs/metrics.md": metrics,
+    "docs/operate/disks.md": disks,
+    "docs/operate/members.md": members,
     "docs/pipeline.md": pipeline,
     "docs/spark.md": spark,
     "docs/transactions.md": transactions,
