@@ -145,8 +145,8 @@ def format_storage(request: FormatRequest, now_ms: int, draw: DrawId) -> list[Lo
     if not before[0].formatted and holding is not None and not request.keep_data:
         raise InvalidArgumentError(
             f"{metadata_directory}: a new metadata log would begin here, and know none of the partitions in "
-            f"{holding.path}; mount or restore the directory, or give --keep-data: those that the cluster's metadata does "
-            f"not name become strays then")
+            f"{holding.path}; mount or restore the directory, or give --keep-data: those that the cluster's metadata "
+            f"does not name become strays then")
     levels = feature_levels(request.metadata_level, request.features)
     if request.credentials and not BY_LEVEL[request.metadata_level].scram:
         raise InvalidArgumentError(f"metadata.version: {request.metadata_level} has no SCRAM credentials")
