@@ -1,6 +1,11 @@
 """Partitions in the fetch session that a follower has at its leader."""
 
+from uuid import UUID
+
+import pytest
+
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft_native.log.flusher import Flusher
 from kraft_native.partition.partition import Partition
 from tests.native.logs import batch
@@ -99,3 +104,49 @@ def test_a_partition_that_is_removed_before_its_new_epoch_was_requested_is_forgo
     request = line.next_request()
     assert [each.partitions for each in request.forgotten_topics_data] == [[0]]
     assert [each.partition for topic in request.topics for each in topic.partitions] == [1]
+
+
+@pytest.mark.parametrize("change", ["another connection", "another epoch", "another epoch, not followed yet"])
+def test_an_outdated_answer_that_the_log_end_is_out_of_range_is_ignored(line: Line, change: str) -> None:
+    """The answer is to a request from before. Its error would have the log end moved, under records that the follower
+    has fetched meanwhile."""
+    leading, following = pair(line)
+    line.connect()
+    line.round()
+    session_id = line.next_request().session_id
+    refusal = FetchResponse(session_id=session_id, responses=[FetchableTopicResponse(
+        topic_id=UUID(bytes=following.topic_id),
+        partitions=[PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=-1)])]).encode(17)
+    correlation_id, _ = line.serve()
+    if change == "another connection":
+        assert line.fetcher.unfollow(following)
+    else:
+        leading.become_leader(1, node_id=LEADER, replicas=(1, 2), isr=(1, 2))
+        following.become_follower(1, LEADER)
+    if not change.endswith("not followed yet"):
+        line.fetcher.follow(following)
+    leading.append(batch(3))
+    line.give(correlation_id.to_bytes(4, "big") + b"\0" + refusal)
+    assert line.errors == []
+    line.fetcher.follow(following)
+    while line.requests and following.log.log_end_offset < 3:
+        line.round()
+    assert (following.log.log_end_offset, line.errors) == (3, [])
+
+
+def test_the_request_that_adds_a_partition_again_does_not_wait_for_that_which_removes_it(line: Line) -> None:
+    """The leader may hold the one that removes it for long, because nothing else has happened."""
+    _, following = pair(line, 0)
+    pair(line, 1)
+    line.connect()
+    line.round()
+    line.serve()
+    assert not line.requests, "the request before is under way"
+    assert line.fetcher.unfollow(following)
+    line.fetcher.follow(following)
+    removes = line.next_request()
+    assert (removes.topics, [each.partitions for each in removes.forgotten_topics_data]) == ([], [[0]])
+    line.requests.popleft()
+    adds = line.next_request()
+    assert [each.partition for topic in adds.topics for each in topic.partitions] == [0]
+    assert (adds.forgotten_topics_data, adds.session_epoch) == ([], removes.session_epoch + 1)
