@@ -79,6 +79,7 @@ log.dirs={log_dirs}
 metadata.log.dir=/var/lib/kraft/metadata
 default.replication.factor=3
 min.insync.replicas=2
+kraft.metrics.listener=10.0.0.{node}:9404
 """)
         output("ssh", f"10.0.0.{node}", "kraft storage format --config /etc/kraft/server.properties "
                                         f"--cluster-id {cluster_id} --initial-controllers {voters}")

@@ -109,6 +109,10 @@ def members() -> None:
     start_cluster("docs/operate/members.md")
 
 
+def upgrade() -> None:
+    start_cluster("docs/operate/upgrade.md")
+
+
 PREPARATIONS: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
     "docs/cluster.md": cluster,
@@ -119,5 +123,6 @@ PREPARATIONS: Final[dict[str, Callable[[], None]]] = {
     "docs/operate/members.md": members,
     "docs/pipeline.md": pipeline,
     "docs/spark.md": spark,
+    "docs/operate/upgrade.md": upgrade,
     "docs/transactions.md": transactions,
 }
