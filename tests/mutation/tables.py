@@ -11,7 +11,7 @@ SLOW: Final = ("integration/", "peer/", "cli/", "runtime/", "testing/")
 """Directories of tests that start nodes or simulate: the core's own tests must show a rule without them."""
 
 
-FAULTS: Final = ("faults.toml", "faults_cli.toml", "faults_products.toml")
+FAULTS: Final = ("faults.toml", "faults_lines.toml", "faults_cli.toml", "faults_products.toml")
 
 
 def row_of(kip: str, rule: str) -> Row:
