@@ -1,19 +1,25 @@
 """A log directory of Kafka's layout: its contents, its owner, and its checkpoints after a crash."""
 
+import asyncio
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kraft import Log, LogConfig, LogDir, TopicPartition, errors
 from kraft.log_dir import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from kraft.runtime.upkeep.housekeeping import Housekeeping
 from kraft_native.file import faults
-from kraft_native.file.file_io import FileLock
+from kraft_native.file.file_io import FileLock, stamp_ns
 from kraft_native.segment import checkpoints
 from tests.native.logs import batch
 from tools.tree import ROOT
@@ -204,11 +210,12 @@ def test_checkpoints_keep_what_was_not_opened(tmp_path: Path) -> None:
 
 
 def after_the_next_tick(path: Path) -> None:
-    """Return when a file that is written now is younger than `path`."""
+    """Return when a file that is written now is younger than `path`, and a time noted now is, too. Some file systems
+    give files the time of a finer clock."""
     probe = path.with_name("probe")
     while True:
         probe.write_bytes(b"")
-        if probe.stat().st_mtime_ns > path.stat().st_mtime_ns:
+        if min(probe.stat().st_mtime_ns, stamp_ns()) > path.stat().st_mtime_ns:
             break
     probe.unlink()
 
@@ -271,6 +278,50 @@ def test_the_loss_of_flushed_records_is_seen_although_a_point_was_noted_again(tm
         size_bytes = directory.log("t", 0).size_bytes
         shutil.copytree(tmp_path, tmp_path.with_name("crashed"), copy_function=shutil.copy2)
     crashed = tmp_path.with_name("crashed")
+    with next((crashed / "t-0").glob("*.log")).open("r+b") as file:
+        file.truncate(size_bytes // 2)
+    with LogDir(crashed) as directory:
+        assert directory.log("t", 0).first_lost_offset is not None
+
+
+class _SlowLog:
+    """A log whose checkpoint returns when a file that is written then is younger than its state."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.log, name)
+
+    def checkpoint(self) -> None:
+        self.log.checkpoint()
+        after_the_next_tick(Path(self.log.directory) / "kraft-log-state")
+
+
+@pytest.mark.parametrize("by_housekeeping", [False, True])
+def test_the_loss_of_flushed_records_is_seen_although_the_checkpoint_took_long(
+        tmp_path: Path, by_housekeeping: bool) -> None:
+    """A new point has the time before the state of its log was written."""
+    async def checkpoint_log(log: Any) -> None:
+        log.checkpoint()
+
+    async def on_disk(work: Callable[[], object]) -> None:
+        work()
+
+    with LogDir(tmp_path / "data") as directory:
+        fill(directory.log("t", 0), 5)
+        directory.log("t", 0).flush()
+        directory._logs[TopicPartition("t", 0)] = _SlowLog(directory.log("t", 0))  # type: ignore[assignment]
+        if by_housekeeping:
+            housekeeping: Any = SimpleNamespace(
+                logs=SimpleNamespace(directories=[directory], offline=[]), _stopping=threading.Event(),
+                _checkpoint_log=checkpoint_log, _on_disk=on_disk)
+            asyncio.run(Housekeeping._checkpoint(housekeeping))
+        else:
+            directory.checkpoint()
+        size_bytes = directory.log("t", 0).size_bytes
+        shutil.copytree(tmp_path / "data", tmp_path / "crashed", copy_function=shutil.copy2)
+    crashed = tmp_path / "crashed"
     with next((crashed / "t-0").glob("*.log")).open("r+b") as file:
         file.truncate(size_bytes // 2)
     with LogDir(crashed) as directory:
