@@ -13,7 +13,7 @@ import pytest
 
 from kraft.metadata.image import MetadataImage
 from kraft.testing.brokers.consumers import Consumer
-from kraft.testing.brokers.replica import Replica
+from kraft.testing.brokers.replica import GROUP_COMMIT, PAGE_CACHE, Replica
 from kraft.testing.brokers.world import QUIET_US, BrokerWorld
 from kraft.testing.mutants.find import hunt
 from kraft.testing.mutants.patches import planted
@@ -116,6 +116,22 @@ def test_repaired_directories_stay_repaired(seed: int) -> None:
 ])
 def test_faults_of_the_run_itself(seed: int) -> None:
     assert simulate(seed, broker_options_of(seed)).violation is None
+
+
+@pytest.mark.parametrize(("seed", "changed", "is_put_off"), [
+    (2, {"durability": PAGE_CACHE, "power_every_ms": 900}, True), (1, {"durability": PAGE_CACHE}, False),
+    (2, {"durability": GROUP_COMMIT, "power_every_ms": 900}, False),
+    (6, {"durability": GROUP_COMMIT, "directories": 2, "directory_every_ms": 700}, True),
+    (1, {"durability": PAGE_CACHE, "power_every_ms": 900, "elr": False}, False)])
+def test_a_reassignment_that_leaves_a_sole_replica_is_cancelled_unless_that_may_lose_records(
+        seed: int, changed: dict[str, Any], is_put_off: bool) -> None:
+    """A broker loses records with the power of its machine, or with a log directory."""
+    outcome = simulate(seed, Options(
+        brokers=4, voters=1, observers=3, replication=2, min_insync=2, partitions=2, fault_seconds=2, move_every_ms=60,
+        kill_every_ms=400, down_ms=600).where(**changed))
+    assert outcome.violation is None
+    assert (outcome.counts["cancellation put off"] > 0) is is_put_off
+    assert outcome.counts["reassignment cancelled"] > 0
 
 
 @pytest.mark.parametrize("seed", [

@@ -73,6 +73,15 @@ def test_no_reassignment_is_cancelled_that_leaves_a_sole_replica() -> None:
     assert outcome.counts["cancellation put off"] > 0
 
 
+@pytest.mark.parametrize("seed", [
+    1359,       # of offsets, and of records that were refused first
+    1880,       # of records
+])
+def test_a_request_that_is_repeated_late_joins_no_later_transaction_of_its_epoch(seed: int) -> None:
+    """No broker below transaction.version 2 can refuse it: the client has to get another epoch."""
+    assert simulate_transactions(seed).violation is None
+
+
 def test_a_known_bug_is_found() -> None:
     with planted(TRANSACTION_MUTANTS["exhausted-epoch-returns-the-old-id"]):
         outcome = simulate(1, CALM.where(epochs=4, transaction_every_ms=20))

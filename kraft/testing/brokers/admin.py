@@ -17,6 +17,7 @@ from kraft.protocol.messages.create_topics_request import CreatableTopic, Creata
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.testing.brokers.guard import Guard
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.brokers.replica import Replica
@@ -30,16 +31,15 @@ TRANSACTIONAL_TOPIC = "x0"
 RETRY_MS = 150
 PREFERRED = 0
 UNCLEAN = 1
-SURVIVORS = 2
-"""Number of replicas with everything that is committed, of which one may lose its records."""
 
 
 class Admin:
     """The operator of a run. `safe_start(key)`: records of a partition may be deleted below this offset."""
 
     def __init__(self, cluster: Cluster, truth: MetadataTruth, random: Random,
-                 safe_start: Callable[[Key], int]) -> None:
+                 safe_start: Callable[[Key], int], guard: Guard) -> None:
         self._cluster = cluster
+        self._guard = guard
         self._truth = truth
         self._random = random
         self._safe_start = safe_start
@@ -162,15 +162,16 @@ class Admin:
         return self._random.sample(brokers, min(len(brokers), max(options.min_insync, wanted)))
 
     def _cancel(self, node: BrokerNode, topic: TopicImage, index: int) -> None:
-        """Cancel a reassignment, unless a sole replica in sync or eligible would be left. It may have lost its records,
-        which the controller does not know yet (`guard`). The replicas are those of the controller at its decision.
+        """Cancel a reassignment. It is put off in runs in which a broker may lose records (`guard`), where a sole
+        replica in sync or eligible would be left. That one may have lost its records, which the controller does not
+        know yet. The replicas are those of the controller at its decision. If none would be left, it refuses.
         """
-        controller, options = node.machine.controller, self._cluster.options
+        controller = node.machine.controller
         found = controller.decided.topics.get(topic.topic_id)
         partition = None if found is None else found.partitions.get(index)
         left = () if partition is None else [
             each for each in (*partition.isr, *partition.elr) if each not in partition.adding_replicas]
-        if options.elr and (controller.is_working or len(left) < min(options.min_insync, SURVIVORS)):
+        if self._guard.allows_losses and (controller.is_working or len(left) == 1):
             self._count("cancellation put off")
             return
         self._count("reassignment cancelled")

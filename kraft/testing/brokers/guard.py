@@ -36,6 +36,20 @@ class Guard:
                     if broker_id in partition.replicas):
                 del self._lost[broker_id]
 
+    @property
+    def allows_losses(self) -> bool:
+        """True when a broker may lose records in this run while the controller counts it as in sync or eligible."""
+        options = self._options()
+        loses_power = (options.power_every_ms or options.blackout_every_ms or options.relocate_every_ms
+                       or options.reboot_every_ms) > 0
+        loses_directories = options.directories > 1 and options.directory_every_ms > 0
+        has_losses = loses_directories or (loses_power and options.durability == PAGE_CACHE)
+        return has_losses and self._promises_survival
+
+    @property
+    def _promises_survival(self) -> bool:
+        return self._options().elr and self._options().min_insync > 1
+
     def may_die(self, node: BrokerNode, *, power: bool) -> bool:
         """Return whether the node may die, and note the death that follows."""
         if not node.is_up or not node.has_broker:
@@ -44,7 +58,7 @@ class Guard:
             return False
         broker = self._image().brokers.get(node.id)
         if power and broker is not None and self._options().durability == PAGE_CACHE:
-            if not (self._options().elr and self._options().min_insync > 1 and self._others_have_everything(node.id)):
+            if not (self._promises_survival and self._others_have_everything(node.id)):
                 return False
             self._lost[node.id] = broker.epoch
         return True
@@ -55,9 +69,8 @@ class Guard:
         broker = self._image().brokers.get(node.id)
         if self._lost or broker is None:
             return False
-        options = self._options()
-        if replaced or options.durability == PAGE_CACHE:
-            if not (options.elr and options.min_insync > 1 and self._others_have_everything(node.id)):
+        if replaced or self._options().durability == PAGE_CACHE:
+            if not (self._promises_survival and self._others_have_everything(node.id)):
                 return False
             self._lost[node.id] = broker.epoch
         return True

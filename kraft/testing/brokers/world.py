@@ -104,7 +104,7 @@ class BrokerWorld(World):
 
     def new_cluster(self, seed: int, options: Options) -> BrokerCluster:
         cluster = self.broker_cluster = BrokerCluster(self, seed, options)
-        self.admin = Admin(cluster, self.metadata, cluster.random("admin"), self._safe_start)
+        self.admin = Admin(cluster, self.metadata, cluster.random("admin"), self._safe_start, self.guard)
         return cluster
 
     def _nodes(self) -> list[BrokerNode]:
