@@ -190,14 +190,14 @@ def _describe(shards: Shards[S], group_ids: list[str], with_operations: bool, co
                 group.authorized_operations = ALL_OPERATIONS
         done(groups)
 
-    def ask(partition: int | None, named: list[str], take: Callable[[list[D]], None]) -> None:
+    def request(partition: int | None, named: list[str], take: Callable[[list[D]], None]) -> None:
         answer: Answer[list[D]] = Answer(context, take, lambda error, _: [refused(each, error) for each in named])
         _in_shard(shards, partition, answer, now_ms, lambda state: [describe_one(state, each) for each in named])
 
     requested = _by_partition(shards, group_ids)
     gather: Gather[list[D]] = Gather(len(requested), merge)
     for index, (partition, named) in enumerate(requested):
-        ask(partition, named, gather.part(index))
+        request(partition, named, gather.part(index))
 
 
 def delete_groups(shards: Shards[S], request: DeleteGroupsRequest, context: RequestContext, respond: Respond,
