@@ -335,6 +335,16 @@ def test_regular_expressions() -> None:
     assert member.partitions == {}
 
 
+def test_flags_in_a_regular_expression() -> None:
+    node = Node()
+    member = Member(node, "m", regex="(?i)ORD.*|(?-i)CLICKS")
+    assert member.join() == ErrorCode.NONE
+    settle(node, member)
+    assert member.partitions == {"orders": list(range(8))}
+    assert member.beat(subscribed_topic_regex="(?x)orders") == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert describe(node).members[0].subscribed_topic_regex == "(?i)ORD.*|(?-i)CLICKS"
+
+
 def test_kinds_of_groups() -> None:
     node = Node(consumer=ConsumerGroupConfig(migration_policy="disabled"))
     form_group(node, 1, "classic")
