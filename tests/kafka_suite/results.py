@@ -10,7 +10,7 @@ from typing import Any, Final
 MISSING: Final = "missing: "
 """Start of the cause of a method that waits for a feature of Kafka."""
 
-LACKING: Final = frozenset({"KIP-848 group protocol", "share groups", "streams groups", "tiered storage"})
+LACKING: Final = frozenset({"share groups", "streams groups", "tiered storage"})
 """Features that this version does not have, as causes name them. A method that waits for another needs a reason."""
 
 Judge = Callable[[str, Mapping[str, Any]], tuple[str, str]]
