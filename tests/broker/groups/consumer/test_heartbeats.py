@@ -359,6 +359,19 @@ def test_kinds_of_groups() -> None:
     assert simple.epoch == 2
 
 
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_the_rack_of_a_member_is_stored_and_described(assignor: str) -> None:
+    node = Node()
+    members = [Member(node, f"m{number}", "orders", assignor=assignor) for number in range(2)]
+    assert [each.join(rack_id=rack) for each, rack in zip(members, ("east", None), strict=True)] == [ErrorCode.NONE] * 2
+    settle(node, *members)
+    for _ in range(2):
+        assert {each.member_id: each.rack_id for each in describe(node).members} == {"m0": "east", "m1": None}
+        node.kill()
+    assert members[0].beat(rack_id="west") == ErrorCode.NONE
+    assert {each.member_id: each.rack_id for each in describe(node).members} == {"m0": "west", "m1": None}
+
+
 def test_a_restart_keeps_everything() -> None:
     node = Node()
     first, second = form(node, 2, "orders", "clicks")
