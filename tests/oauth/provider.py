@@ -83,7 +83,7 @@ class ProviderServer(ThreadingHTTPServer):
     """Answers `/keys` and `/token`. `status` other than 200 is sent to everybody. A client proves its identity by a
     secret, or by an assertion that `of_clients` has signed."""
 
-    daemon_threads = True
+    daemon_threads = False  # server_close waits for the connections, whose sockets would outlive the test otherwise
 
     def handle_error(self, *_arguments: object) -> None:
         """Print nothing: clients that do not trust it disconnect."""
