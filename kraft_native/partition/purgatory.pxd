@@ -40,6 +40,8 @@ cdef class Parked(ReplyWaiter):
     cdef Purgatory purgatory       # None while it is not parked
     cdef int64_t deadline_ms
     cdef Py_ssize_t slot
+    cdef Parked slot_previous      # its neighbours in that slot; None at an end
+    cdef Parked slot_next
     cdef list watched              # of Watched
     cdef int kind                  # kind of request, for metrics
 
@@ -59,7 +61,7 @@ cdef class Purgatory:
     cdef readonly int64_t parked_total         # since its creation
     cdef readonly int64_t expired_total
 
-    cdef list slots                # of the wheel: dict of Parked, or None
+    cdef list slots                # of the wheel: the newest Parked of each, or None
     cdef int64_t swept_total       # `parked_total` when it was last swept
 
     cdef int64_t room_made_ms      # when `make_room` last swept
@@ -87,3 +89,6 @@ cdef class Purgatory:
     # The same, a few times per second at most: for callers with a limit of their own on pending requests.
     cdef int make_room(self) except -1
     cdef int64_t next_deadline(self) noexcept
+    # The members of a slot, oldest first.
+    cdef list members(self, Py_ssize_t slot)
+    cdef int unlink(self, Parked parked) except -1

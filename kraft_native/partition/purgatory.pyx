@@ -103,7 +103,7 @@ cdef class Purgatory:
 
     cdef bint park(self, Parked parked, list watched, int64_t deadline_ms) except -1:
         cdef Watched one
-        cdef dict slot
+        cdef Parked newest
         if self.parked_count >= self.parked_max:
             # Seldom enough that a full purgatory does not pay for it with each request.
             if self.parked_total - self.swept_total >= self.parked_max // 8:
@@ -113,10 +113,11 @@ cdef class Purgatory:
         if self.parked_count == 0:
             self.tick_ms = max(self.tick_ms, monotonic_ms())
         parked.slot = <Py_ssize_t>(max(deadline_ms, self.tick_ms) & (SLOTS - 1))
-        slot = self.slots[parked.slot]
-        if slot is None:
-            slot = self.slots[parked.slot] = {}
-        slot[parked] = None
+        newest = self.slots[parked.slot]
+        parked.slot_next = newest
+        if newest is not None:
+            newest.slot_previous = parked
+        self.slots[parked.slot] = parked
         for one in watched:
             if one.waiters is None:
                 one.waiters = {}
@@ -138,13 +139,32 @@ cdef class Purgatory:
         if parked.purgatory is None:
             return 0
         parked.purgatory = None
-        del (<dict>self.slots[parked.slot])[parked]
+        self.unlink(parked)
         for one in parked.watched:
             one.waiters.pop(parked, None)          # once, though it may watch one thing twice
         parked.watched = None
         self.parked_count -= 1
         self.parked_by_kind[parked.kind] -= 1
         return 0
+
+    cdef int unlink(self, Parked parked) except -1:
+        if parked.slot_previous is None:
+            self.slots[parked.slot] = parked.slot_next
+        else:
+            parked.slot_previous.slot_next = parked.slot_next
+        if parked.slot_next is not None:
+            parked.slot_next.slot_previous = parked.slot_previous
+        parked.slot_previous = parked.slot_next = None
+        return 0
+
+    cdef list members(self, Py_ssize_t slot):
+        cdef list found = []
+        cdef Parked parked = self.slots[slot]
+        while parked is not None:
+            found.append(parked)
+            parked = parked.slot_next
+        found.reverse()
+        return found
 
     cdef int make_room(self) except -1:
         cdef int64_t now = monotonic_ms()
@@ -155,10 +175,11 @@ cdef class Purgatory:
 
     cdef int sweep(self) except -1:
         cdef Parked parked
+        cdef Py_ssize_t slot
         self.swept_total = self.parked_total
-        for slot in self.slots:
-            if slot:
-                for parked in list(slot):
+        for slot in range(SLOTS):
+            if self.slots[slot] is not None:
+                for parked in self.members(slot):
                     if parked.abandoned():
                         parked.expire()
         return 0
@@ -235,13 +256,16 @@ cdef class Purgatory:
         pending."""
         cdef list due = []
         cdef Parked parked
+        cdef Py_ssize_t slot
         cdef int64_t tick, last = max(now_ms, self.tick_ms)    # a request already late when parked is in `tick_ms`
         if self.parked_count > 0:
             # More than a whole round late: every slot, once.
             for tick in range(max(self.tick_ms, last - SLOTS + 1), last + 1):
-                slot = self.slots[<Py_ssize_t>(tick & (SLOTS - 1))]
-                if slot:
-                    due += [parked for parked in slot if parked.deadline_ms <= now_ms]
+                slot = <Py_ssize_t>(tick & (SLOTS - 1))
+                if self.slots[slot] is not None:
+                    for parked in self.members(slot):
+                        if parked.deadline_ms <= now_ms:
+                            due.append(parked)
         self.tick_ms = max(self.tick_ms, now_ms + 1)
         for parked in due:
             if parked.purgatory is not None:
@@ -255,9 +279,10 @@ cdef class Purgatory:
     def expire_fetches(self) -> None:
         """Answer every pending Fetch with the available data: the node stops, and no further request will come."""
         cdef Parked parked
-        for slot in self.slots:
-            if slot:
-                for parked in list(slot):
+        cdef Py_ssize_t slot
+        for slot in range(SLOTS):
+            if self.slots[slot] is not None:
+                for parked in self.members(slot):
                     if parked.kind == PARKED_FETCH and parked.purgatory is not None:
                         self.expired_total += 1
                         parked.expire()
@@ -266,14 +291,12 @@ cdef class Purgatory:
         """The earliest deadline; when all are more than one round of the wheel away, the end of that round."""
         cdef int64_t tick
         cdef Parked parked
-        cdef dict slot
         if self.parked_count == 0:
             return -1
         for tick in range(self.tick_ms, self.tick_ms + SLOTS):
-            slot = self.slots[<Py_ssize_t>(tick & (SLOTS - 1))]
-            if not slot:
-                continue
-            for parked in slot:
+            parked = self.slots[<Py_ssize_t>(tick & (SLOTS - 1))]
+            while parked is not None:
                 if parked.deadline_ms <= tick:
                     return max(parked.deadline_ms, 0)
+                parked = parked.slot_next
         return self.tick_ms + SLOTS - 1

@@ -34,6 +34,8 @@ cdef class LeaderEpochCache:
     cpdef int rebuild(self, object entries) except -1
     # Writes the file when it lags; a clean stop calls this.
     cpdef int flush(self) except -1
+    # end_offset_for, which sets `end` and returns the epoch; -1 and -1 when undefined
+    cdef int32_t end_of(self, int32_t epoch, int64_t log_end, int64_t* end) except? -2
     # epoch_at, and the start of the next epoch.
     cdef int32_t epoch_from(self, int64_t offset, int64_t* end) except? -2
     cdef uint32_t crc(self) except? 0

@@ -154,19 +154,30 @@ cdef class LeaderEpochCache:
         The latest epoch ends at `log_end`. Otherwise the reply is the largest known epoch <= `epoch` with the start of
         the next one. For an epoch older than all known ones it is (`epoch`, start of the first).
         """
+        cdef int64_t end
+        cdef int32_t found = self.end_of(epoch, log_end, &end)
+        return found, end
+
+    cdef int32_t end_of(self, int32_t epoch, int64_t log_end, int64_t* end) except? -2:
         cdef Py_ssize_t higher
+        end[0] = -1
         if epoch == self.last_epoch and epoch >= 0:
-            return epoch, log_end
+            end[0] = log_end
+            return epoch
         if epoch < 0:
-            return -1, -1
+            return -1
         higher = bisect_right(self.epochs, epoch)
         if higher == len(self.epochs):
-            return -1, -1
-        return (epoch if higher == 0 else self.epochs[higher - 1]), self.starts[higher]
+            return -1
+        end[0] = self.starts[higher]
+        return epoch if higher == 0 else self.epochs[higher - 1]
 
     cpdef int32_t epoch_at(self, int64_t offset) except? -2:
         """The epoch in force at `offset`, -1 when all known epochs start after it."""
-        cdef Py_ssize_t higher = bisect_right(self.starts, offset)
+        cdef Py_ssize_t higher
+        if self.last_epoch >= 0 and offset >= self.last_start:
+            return self.last_epoch
+        higher = bisect_right(self.starts, offset)
         return self.epochs[higher - 1] if higher > 0 else -1
 
     cdef int32_t epoch_from(self, int64_t offset, int64_t* end) except? -2:

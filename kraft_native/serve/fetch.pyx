@@ -377,7 +377,7 @@ cdef class ParkedFetch(Parked):
     cdef int take_up(self) except -1:
         if self.session is not None and self.session.unread is not None:
             if self.looked:
-                self.entries = list(self.session.unread)
+                self.entries = self.session.unread.entries()
             self.session.unread.clear()        # changes during the round will be in it
             self.looked = True
         return 0
@@ -387,7 +387,7 @@ cdef class ParkedFetch(Parked):
         if self.session is not None and self.session.unread is not None:
             for entry in self.entries:
                 if (self.reply.sink is None or not entry.is_settled()) and entry.session is self.session:
-                    self.session.unread[entry] = None
+                    self.session.unread.add(entry)
         return 0
 
     cdef int learn_permissions(self) except -1:

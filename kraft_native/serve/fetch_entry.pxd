@@ -34,6 +34,16 @@ cdef struct ReadRules:
     bint look_for_cold             # do not wait for data that is not in memory
 
 
+cdef class Unread:
+    """Entries of a follower's session that are to be read. A place counts while its entry names it."""
+    cdef list places               # of FetchEntry, in the order in which they are served
+
+    cdef int add(self, FetchEntry entry) except -1
+    cdef int add_last(self, FetchEntry entry) except -1
+    cdef list entries(self)
+    cdef int clear(self) except -1
+
+
 cdef class FetchEntry(Observer):
     """A partition's place in a request or in a session. Its read data is transient: read and encoded in one go."""
     cdef FetchSpec spec
@@ -62,11 +72,12 @@ cdef class FetchEntry(Observer):
     cdef int64_t reported_log_start
     # --- in a follower's session ---
     cdef Watched session           # None elsewhere
-    cdef dict unread               # of the session: the entries to read
+    cdef Unread unread             # of the session
+    cdef Py_ssize_t unread_at      # its place there; -1: none
     cdef bint wakes_for_marks      # a new high watermark is worth an answer
 
     # In a follower's session it observes its partition: any move makes it one of the `unread`.
-    cdef int enter(self, Watched session, dict unread, bint wakes_for_marks) except -1
+    cdef int enter(self, Watched session, Unread unread, bint wakes_for_marks) except -1
     cdef int exit(self) except -1
     cdef int observe(self, Partition partition) except -1
     cdef int unobserve(self) except -1

@@ -47,7 +47,44 @@ cdef FetchEntry new_entry(bytes topic, bint by_id, const FetchSpec* spec):
     entry.spec = spec[0]
     entry.reported_high_watermark = entry.reported_log_start = entry.preferred = -1
     entry.leader_id = entry.leader_epoch = -1
+    entry.unread_at = -1
     return entry
+
+
+@cython.final
+cdef class Unread:
+    def __cinit__(self):
+        self.places = []
+
+    cdef int add(self, FetchEntry entry) except -1:
+        """Add it. One that has a place keeps it."""
+        if entry.unread_at < 0:
+            self.add_last(entry)
+        return 0
+
+    cdef int add_last(self, FetchEntry entry) except -1:
+        """Add it, or move it to the end."""
+        entry.unread_at = len(self.places)
+        self.places.append(entry)
+        return 0
+
+    cdef list entries(self):
+        cdef list found = []
+        cdef FetchEntry entry
+        cdef Py_ssize_t at
+        for at in range(len(self.places)):
+            entry = self.places[at]
+            if entry.unread is self and entry.unread_at == at:
+                found.append(entry)
+        return found
+
+    cdef int clear(self) except -1:
+        cdef FetchEntry entry
+        for entry in self.places:
+            if entry.unread is self:
+                entry.unread_at = -1
+        self.places = []
+        return 0
 
 
 @cython.final
@@ -101,11 +138,11 @@ cdef class FetchEntry(Observer):
             self.partition.observers.remove(self)
         return 0
 
-    cdef int enter(self, Watched session, dict unread, bint wakes_for_marks) except -1:
+    cdef int enter(self, Watched session, Unread unread, bint wakes_for_marks) except -1:
         self.session = session
         self.unread = unread
         self.wakes_for_marks = wakes_for_marks
-        unread[self] = None
+        unread.add(self)
         if self.partition is not None:
             self.observe(self.partition)
         return 0
@@ -113,13 +150,13 @@ cdef class FetchEntry(Observer):
     cdef int exit(self) except -1:
         if self.session is not None:
             self.unobserve()
-            self.unread.pop(self, None)
+            self.unread_at = -1
             self.session = None
             self.unread = None
         return 0
 
     cdef int moved(self, Purgatory purgatory, int64_t bytes_count, bint marks) except -1:
-        self.unread[self] = None
+        self.unread.add(self)
         if not marks or self.wakes_for_marks:
             purgatory.notify(self.session, bytes_count, marks)
         return 0
@@ -248,7 +285,7 @@ cdef class FetchEntry(Observer):
         cdef LogCore core = self.partition.core
         cdef int32_t epoch
         cdef int64_t end
-        epoch, end = core.epochs.end_offset_for(self.spec.last_fetched_epoch, core.log_end)
+        epoch = core.epochs.end_of(self.spec.last_fetched_epoch, core.log_end, &end)
         # A follower whose offset was deleted must begin again, whatever the epochs say (KAFKA-12996).
         if epoch < 0 or end < 0 or self.spec.fetch_offset < core.log_start:
             if mutant(DIVERGING_BELOW_THE_LOG_START):

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from kraft_native.partition.purgatory cimport Parked, Watched
-from kraft_native.serve.fetch_entry cimport FetchEntry
+from kraft_native.serve.fetch_entry cimport FetchEntry, Unread
 
 
 cdef class FetchSession(Watched):
@@ -15,10 +15,12 @@ cdef class FetchSession(Watched):
     cdef int64_t created_ms
     cdef int64_t used_ms
     cdef int64_t looked_ms                 # time of the last read of all its partitions
-    cdef dict unread                       # a follower's: FetchEntry -> None, those to read; None: all
+    cdef Unread unread                     # a follower's: those to read; None: all
+    cdef bint is_enrolled                  # it is one of the cache
     cdef bint wakes_for_marks
     cdef Py_ssize_t reserved               # partitions that are counted for it until it is enrolled
-    cdef dict entries                      # (topic as the request names it, index) -> FetchEntry, next to serve first
+    # (topic as the request names it, index) -> FetchEntry; without `unread` the next to serve is the first.
+    cdef dict entries
 
     # Its data was sent: the next time the others come first.
     cdef int move_to_end(self, FetchEntry entry) except -1
@@ -35,7 +37,7 @@ cdef class SessionCache:
     cdef readonly int64_t upkeep_ms
     cdef readonly int64_t partition_count
     cdef readonly int64_t evictions_total
-    cdef dict sessions                     # id -> FetchSession, least recently used first
+    cdef dict sessions                     # id -> FetchSession
 
     cdef FetchSession get(self, int32_t session_id)
     cdef int remove(self, int32_t session_id) except -1
@@ -56,6 +58,7 @@ cdef class SessionCache:
     cdef bint add(self, FetchSession session, list entries, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint drop(self, FetchSession session, list forgotten, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint renew(self, FetchSession session, int64_t now_ms) except -1
+    cdef FetchSession least_recently_used(self)
     cdef bint make_room(self, Py_ssize_t size, bint of_follower, int64_t now_ms) except -1
 
 

@@ -38,19 +38,29 @@ cdef class FetchSession(Watched):
     """One client's session."""
 
     cdef int move_to_end(self, FetchEntry entry) except -1:
-        cdef tuple key = (entry.topic, entry.spec.index)
-        if self.entries.pop(key, None) is not None:        # a later request may have removed it
+        cdef tuple key
+        if self.unread is not None:
+            if entry.session is self:                      # a later request may have removed it
+                self.unread.add_last(entry)
+            return 0
+        key = (entry.topic, entry.spec.index)
+        if self.entries.pop(key, None) is not None:
             self.entries[key] = entry
-            if self.unread is not None:
-                self.unread.pop(entry, None)
-                self.unread[entry] = None
         return 0
 
     cdef list due(self, int64_t now_ms, int64_t upkeep_ms):
+        cdef FetchEntry entry
+        cdef list found
         if self.unread is not None and now_ms - self.looked_ms < upkeep_ms:
-            return list(self.unread)
+            return self.unread.entries()
         self.looked_ms = now_ms
-        return list(self.entries.values())
+        if self.unread is None:
+            return list(self.entries.values())
+        found = self.unread.entries()
+        for entry in self.entries.values():
+            if entry.unread_at < 0:
+                found.append(entry)
+        return found
 
     cdef int admit(self, FetchEntry entry) except -1:
         if self.unread is not None:
@@ -86,6 +96,7 @@ cdef class SessionCache:
         cdef FetchSession session = self.sessions.pop(session_id, None)
         cdef FetchEntry entry
         if session is not None:
+            session.is_enrolled = False
             self.partition_count -= len(session.entries)
             for entry in session.entries.values():
                 entry.exit()
@@ -108,7 +119,7 @@ cdef class SessionCache:
         session.by_id = by_id
         session.of_follower = of_follower
         session.created_ms = session.used_ms = session.looked_ms = now_ms
-        session.unread = {} if of_follower else None
+        session.unread = Unread() if of_follower else None
         session.wakes_for_marks = wakes_for_marks
         session.entries = {}
         session.reserved = size
@@ -140,8 +151,16 @@ cdef class SessionCache:
             # Hard to guess, like numbers of `secrets`, which is Python itself.
             session.session_id = int.from_bytes(urandom(4), "big") & 0x7FFFFFFF
         self.sessions[session.session_id] = session
+        session.is_enrolled = True
         self.partition_count += len(session.entries)
         return True
+
+    cdef FetchSession least_recently_used(self):
+        cdef FetchSession session, found = None
+        for session in self.sessions.values():
+            if found is None or session.used_ms < found.used_ms:
+                found = session
+        return found
 
     cdef bint make_room(self, Py_ssize_t size, bint of_follower, int64_t now_ms) except -1:
         cdef FetchSession session, victim = None
@@ -149,7 +168,7 @@ cdef class SessionCache:
             return False
         if len(self.sessions) < self.slots_max:
             return True
-        session = next(iter(self.sessions.values()))
+        session = self.least_recently_used()
         if now_ms - session.used_ms > self.eviction_ms:
             victim = session
         else:
@@ -190,7 +209,7 @@ cdef class SessionCache:
         cdef FetchEntry entry, known
         cdef Py_ssize_t place
         cdef tuple key
-        if self.sessions.get(session.session_id) is not session:
+        if not session.is_enrolled:
             return False
         for place in range(start, end):
             entry = entries[place]
@@ -202,7 +221,7 @@ cdef class SessionCache:
                     known.reported_high_watermark = known.reported_log_start = -1
                 known.spec = entry.spec
                 if session.unread is not None:
-                    session.unread[known] = None
+                    session.unread.add(known)
                 continue
             if self.partition_count >= self.partitions_max:
                 self.remove(session.session_id)
@@ -215,7 +234,7 @@ cdef class SessionCache:
     cdef bint drop(self, FetchSession session, list forgotten, Py_ssize_t start, Py_ssize_t end) except -1:
         cdef FetchEntry known
         cdef Py_ssize_t place
-        if self.sessions.get(session.session_id) is not session:
+        if not session.is_enrolled:
             return False
         for place in range(start, end):
             known = session.entries.pop(forgotten[place], None)
@@ -225,9 +244,11 @@ cdef class SessionCache:
         return True
 
     cdef bint renew(self, FetchSession session, int64_t now_ms) except -1:
-        if self.sessions.pop(session.session_id, None) is not session or not session.entries:
+        if not session.is_enrolled:
             return False
-        self.sessions[session.session_id] = session            # the most recently used
+        if not session.entries:
+            self.remove(session.session_id)
+            return False
         session.used_ms = now_ms
         session.epoch = next_epoch(session.epoch)
         return True

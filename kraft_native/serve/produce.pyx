@@ -396,10 +396,9 @@ cdef class ProduceHandler(RequestHandler):
         parked.encoded = PyBytes_FromStringAndSize(<const char*>encoded.data, encoded.size)
         parked.table = self.table
         parked.leaders = data.leaders
-        if parked.leaders is None and reply.api_version >= PRODUCE_LEADERS_FROM:
-            parked.leaders = set()
+        parked.names_leaders = reply.api_version >= PRODUCE_LEADERS_FROM
         parked.tags_at = data.tags_at
-        parked.partitions = list(data.waiting)
+        parked.partitions = data.waiting
         parked.all_replicas = data.acks == -1
         parked.with_log_start = reply.api_version >= 5
         parked.pending = <PendingAppend*>malloc(<size_t>len(data.waiting) * sizeof(PendingAppend))
@@ -410,7 +409,7 @@ cdef class ProduceHandler(RequestHandler):
                 parked.pending[parked.count].end_offset = data.parts[place].end_offset
                 parked.pending[parked.count].position = data.parts[place].position
                 parked.pending[parked.count].leader_epoch = data.parts[place].leader_epoch
-                parked.pending[parked.count].moved = False
+                parked.pending[parked.count].settled = parked.pending[parked.count].moved = False
                 parked.count += 1
         parked.left = parked.count
         return parked

@@ -17,6 +17,7 @@ cdef struct PendingAppend:
     Py_ssize_t position            # of the error code in the reply
     int32_t leader_epoch           # of the append; once `moved`, of the reported leader
     int32_t leader_id              # the reported leader
+    bint settled                   # its outcome is known
     bint moved                     # another node leads now, and the reply names it
 
 
@@ -28,8 +29,9 @@ cdef class ParkedProduce(Parked):
     cdef bytes encoded             # the reply as if all went well, with errors written in
     cdef Py_ssize_t tags_at        # where its own tagged fields begin
 
-    cdef set leaders               # those that it names; None: its version names none
-    cdef list partitions           # Partition of each in `pending`; None once its outcome is known
+    cdef set leaders               # those that it names; None: none yet
+    cdef bint names_leaders        # its version does
+    cdef list partitions           # Partition of each in `pending`: the list that it watches
     cdef PendingAppend* pending
     cdef Py_ssize_t count
     cdef Py_ssize_t left           # count of those whose outcome is not known

@@ -34,9 +34,9 @@ cdef class ParkedProduce(Parked):
         cdef Py_ssize_t place
         cdef int state
         for place in range(self.count):
-            partition = self.partitions[place]
-            if partition is None:
+            if self.pending[place].settled:
                 continue
+            partition = self.partitions[place]
             state = partition.commit_state(self.pending[place].end_offset, self.pending[place].leader_epoch,
                                            self.all_replicas)
             if state != COMMIT_PENDING:
@@ -52,7 +52,7 @@ cdef class ParkedProduce(Parked):
     cdef int expire(self) except -1:
         cdef Py_ssize_t place
         for place in range(self.count):
-            if self.partitions[place] is not None:
+            if not self.pending[place].settled:
                 self.settle(place, ERROR_REQUEST_TIMED_OUT)
         if self.purgatory is not None:
             self.purgatory.leave(self)
@@ -69,9 +69,9 @@ cdef class ParkedProduce(Parked):
             store_i64(p + 10, -1)
             if self.with_log_start:
                 store_i64(p + 18, -1)
-            if error == ERROR_NOT_LEADER_OR_FOLLOWER and self.leaders is not None:
+            if error == ERROR_NOT_LEADER_OR_FOLLOWER and self.names_leaders:
                 self.note_leader(&self.pending[place], self.partitions[place])
-        self.partitions[place] = None
+        self.pending[place].settled = True
         self.left -= 1
         return 0
 
@@ -87,6 +87,8 @@ cdef class ParkedProduce(Parked):
         append.leader_id = self.table.named(append.leader_id)
         append.moved = append.leader_epoch >= 0
         if append.leader_id >= 0:
+            if self.leaders is None:
+                self.leaders = set()
             self.leaders.add(append.leader_id)
         return 0
 
@@ -105,7 +107,7 @@ cdef class ParkedProduce(Parked):
         if not pieces:
             return self.reply.finish([self.encoded])
         pieces.append(self.encoded[start:self.tags_at])
-        pieces.append(self.table.endpoint_tags(self.leaders))
+        pieces.append(self.table.endpoint_tags(self.leaders or set()))
         return self.reply.finish(pieces)
 
 

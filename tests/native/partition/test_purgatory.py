@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -12,11 +13,24 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kraft_native.partition.purgatory import now_ms
 from kraft_native.request.reply import Reply
 from tests.native.logs import batch
-from tests.native.serving import Node
+from tests.native.serving import Node, serving
 
 TOPICS = ("a", "b")
 TURN_MS = 2048
 """Time of one turn of the wheel: requests further ahead are passed over and stay."""
+
+
+@pytest.mark.parametrize("woken", range(3))
+def test_a_request_that_ends_leaves_the_others_of_its_millisecond(tmp_path: Path, woken: int) -> None:
+    with serving(tmp_path) as node:
+        partitions = [node.partition(f"t{index}") for index in range(3)]
+        waiting = [node.fetch((f"t{index}", 0, 0), max_wait_ms=500) for index in range(3)]
+        partitions[woken].append(batch())
+        node.purgatory.drain()
+        assert [each.answered for each in waiting] == [index == woken for index in range(3)]
+        node.purgatory.expire(now_ms() + 500)
+        assert all(each.answered for each in waiting)
+        assert node.purgatory.parked_count == 0
 
 
 class Waiting(NamedTuple):

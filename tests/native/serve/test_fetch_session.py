@@ -172,6 +172,39 @@ def test_everybody_has_a_turn(node: Node) -> None:
     assert served == ["b", "c", "a", "b", "c", "a"]
 
 
+@pytest.mark.parametrize("upkeep_ms", [0, 60_000])
+def test_every_partition_of_a_follower_has_a_turn(node: Node, upkeep_ms: int) -> None:
+    """The same for a follower, whose session reads only what moved, or in `upkeep_ms` everything."""
+    use_sessions(node, 4, upkeep_ms=upkeep_ms)
+    for name in ("x", "y", "z"):
+        partition = node.partition(name, high_watermark="manual", leader=False)
+        partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1])
+        partition.append(batch(2))
+    follower = {"replica_id": 2, "version": 12, "max_bytes": 1}
+    session_id = begin(node, ("x", 0, 0), ("y", 0, 0), ("z", 0, 0), **follower)
+    served = []
+    for epoch in range(1, 7):
+        _, _, found = go_on(node, session_id, epoch, **follower)
+        served.append([name for name, size in found.items() if size > 0])
+    assert served == [["y"], ["z"], ["x"], ["y"], ["z"], ["x"]]
+
+
+def test_the_least_recently_used_session_ends_first(node: Node) -> None:
+    use_sessions(node, 2, eviction_ms=0)
+    first, second = begin(node, ("a", 0, 2)), begin(node, ("b", 0, 2))
+    for session_id in (second, first):
+        used = time.monotonic()
+        while time.monotonic() <= used + 0.002:
+            pass                       # until the clock has moved
+        go_on(node, session_id, 1)
+    used = time.monotonic()
+    while time.monotonic() <= used + 0.002:
+        pass
+    begin(node, ("c", 0, 2))
+    assert go_on(node, second, 2)[0] == 70
+    assert go_on(node, first, 2)[0] == 0
+
+
 def test_an_overtaken_request_is_refused(node: Node) -> None:
     session_id = begin(node, ("a", 0, 2))
     waiting = node.fetch(session_id=session_id, session_epoch=1, max_wait_ms=500)
