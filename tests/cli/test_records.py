@@ -164,7 +164,7 @@ def test_a_cluster_that_stops_is_reported(tmp_path: Path) -> None:
 
 
 def test_json_goes_through(pipe: Pipe, tool: Tool) -> None:
-    tool.json("topics", "create", "r4", "r5")
+    tool.json("topics", "create", "r4", "r5", "--config", "retention.ms=-1")
     given = '{"key":null,"value":{"base64":"/w=="},"headers":[["h",null]],"timestamp":86400000}\n'
     assert pipe.run("produce", "r4", "--json", given=given)[0] == 0
     [record] = pipe.json("r4")
