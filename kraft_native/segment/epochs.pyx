@@ -174,15 +174,16 @@ cdef class LeaderEpochCache:
 
     cpdef int32_t epoch_at(self, int64_t offset) except? -2:
         """The epoch in force at `offset`, -1 when all known epochs start after it."""
-        cdef Py_ssize_t higher
-        if self.last_epoch >= 0 and offset >= self.last_start:
-            return self.last_epoch
-        higher = bisect_right(self.starts, offset)
-        return self.epochs[higher - 1] if higher > 0 else -1
+        cdef int64_t end
+        return self.epoch_from(offset, &end)
 
     cdef int32_t epoch_from(self, int64_t offset, int64_t* end) except? -2:
         """Like `epoch_at`; sets `end` to the start of the next epoch, to the largest number without one."""
-        cdef Py_ssize_t higher = bisect_right(self.starts, offset)
+        cdef Py_ssize_t higher
+        if self.last_epoch >= 0 and offset >= self.last_start:
+            end[0] = INT64_MAX
+            return self.last_epoch
+        higher = bisect_right(self.starts, offset)
         end[0] = self.starts[higher] if higher < len(self.starts) else INT64_MAX
         return self.epochs[higher - 1] if higher > 0 else -1
 

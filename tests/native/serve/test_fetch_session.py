@@ -29,6 +29,13 @@ def node(tmp_path: Path) -> Iterator[Node]:
         yield made
 
 
+def await_clock(wait_ms: int) -> None:
+    """Return once the clock of sessions has moved by more than that."""
+    begin_s = time.monotonic()
+    while time.monotonic() <= begin_s + (wait_ms + 1) / 1000:
+        pass
+
+
 def use_sessions(node: Node, *arguments: int, **settings: int) -> None:
     node.sessions = SessionCache(*arguments, **settings)
     node.fetch_handler = FetchHandler(node.table, node.sessions)
@@ -193,13 +200,9 @@ def test_the_least_recently_used_session_ends_first(node: Node) -> None:
     use_sessions(node, 2, eviction_ms=0)
     first, second = begin(node, ("a", 0, 2)), begin(node, ("b", 0, 2))
     for session_id in (second, first):
-        used = time.monotonic()
-        while time.monotonic() <= used + 0.002:
-            pass                       # until the clock has moved
+        await_clock(1)
         go_on(node, session_id, 1)
-    used = time.monotonic()
-    while time.monotonic() <= used + 0.002:
-        pass
+    await_clock(1)
     begin(node, ("c", 0, 2))
     assert go_on(node, second, 2)[0] == 70
     assert go_on(node, first, 2)[0] == 0
@@ -242,9 +245,7 @@ def test_old_sessions_make_room(node: Node) -> None:
     partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1])
     follower = outcome(node.fetch(("x", 0, 0), session_epoch=0, replica_id=2, version=12))[1]
     big = begin(node, ("a", 0, 0), ("b", 0, 0))
-    deadline = time.monotonic() + 0.01
-    while time.monotonic() < deadline:
-        pass                           # at an eviction time of zero, sessions are old once the clock moved
+    await_clock(1)                     # at an eviction time of zero, sessions are old then
     go_on(node, follower, 1, replica_id=2, version=12)
     go_on(node, big, 1)
     assert node.sessions.evictions_total == 0
@@ -261,9 +262,7 @@ def test_a_consumer_does_not_evict_the_session_of_a_follower(node: Node) -> None
     partition.become_leader(0, node_id=1, replicas=[1, 2], isr=[1])
     follower = outcome(node.fetch(("x", 0, 0), session_epoch=0, replica_id=2, version=12))[1]
     consumer = begin(node, ("a", 0, 0), ("b", 0, 0))
-    created = time.monotonic()
-    while time.monotonic() <= created + 2 * eviction_ms / 1000:
-        pass                           # both sessions are old now, and in use
+    await_clock(2 * eviction_ms)       # both sessions are old now, and in use
     go_on(node, consumer, 1)
     go_on(node, follower, 1, replica_id=2, version=12)
     begin(node, ("a", 0, 0), ("b", 0, 0), ("c", 0, 0))
