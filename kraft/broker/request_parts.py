@@ -36,6 +36,9 @@ TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request
 ACLS_OF_A_PART: Final = 1_000
 """ACLs, or filters of them, of one part. The controller decides them in steps, and they take effect together: no reader
 sees that something is allowed and not yet that it is denied to some."""
+TOPICS_OF_A_PART: Final = 64
+"""Partitions of new topics, and settings, of one part. The controller decides them in steps. Each part waits for the
+commit of the one before."""
 STEP: Final = 64
 RANGES_MAX: Final = 64
 """Ranges of offsets that are known of one request. Other requests' records may lie between those of two parts."""
@@ -158,7 +161,7 @@ PLANS: Final[dict[int, Plan]] = {
     ApiKey.CREATE_ACLS: Plan(((Level("creations", "results"),),), ACLS_OF_A_PART, CHANGES_MAX),
     ApiKey.DELETE_ACLS: Plan(((Level("filters", "filter_results"),),), ACLS_OF_A_PART, CHANGES_MAX),
     ApiKey.CREATE_TOPICS: Plan(
-        ((Level("topics", "topics"),),), 32, CHANGES_MAX, _topic_weight, _name, _configs,
+        ((Level("topics", "topics"),),), TOPICS_OF_A_PART, CHANGES_MAX, _topic_weight, _name, _configs,
         too_many=TOO_MANY_PARTITIONS),
     ApiKey.DELETE_TOPICS: Plan(
         ((Level("topics", "responses"),), (Level("topic_names", "responses"),)), 128, CHANGES_MAX, same=_deleted,

@@ -55,8 +55,9 @@ def changes(
     rules, rules_of = None, None
     for visited, (topic, index, partition) in enumerate(context.image.partitions(), 1):
         if affected(partition):
-            if rules_of is not topic:
-                rules, rules_of = topic_rules(context, topic), topic
+            deciding = context.image.topic_config(topic.name), len(topic.partitions[0].replicas)
+            if rules_of != deciding:                       # many topics in a row have the same ones
+                rules, rules_of = topic_rules(context, topic), deciding
             record = change_of(
                 context, topic, index, rules=rules, without=without, becomes=becomes, lost_by=lost_by,
                 emptied=emptied(partition),

@@ -3,8 +3,8 @@
 from collections.abc import Container, Generator, Mapping, Sequence
 
 from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, STEP, Context, Decision, RefusedError
-from kraft.controller.placement import place, ring_of
-from kraft.metadata.image import BrokerRegistration, PartitionRegistration, TopicImage
+from kraft.controller.placement import Ring, place, ring_of
+from kraft.metadata.image import PartitionRegistration, TopicImage
 from kraft.metadata.snapshot import Record, partition_record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
@@ -13,7 +13,7 @@ from kraft.protocol.messages.create_partitions_response import CreatePartitionsR
 
 
 def placed_partitions(
-    context: Context, ring: Sequence[BrokerRegistration], first: int, count: int, replicas: int, rotation: int
+    context: Context, ring: Ring, first: int, count: int, replicas: int, rotation: int
 ) -> Generator[None, None, dict[int, PartitionRegistration]]:
     """Return new partitions, from index `first` on, on brokers of the controller's choice; `ring` are the candidates
     (`ring_of`). Works in steps, like the functions below."""

@@ -12,7 +12,8 @@ Each rack uses its brokers in rounds, each round in another order, so that the l
 others. `rotation` is the starting point: callers vary it, so that small topics do not all begin at one broker.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import gcd
 from operator import attrgetter
 from typing import Final
@@ -25,12 +26,32 @@ SPREAD: Final = 2_654_435_761
 """An odd factor: consecutive rotations, in any step, begin at brokers all over the ring."""
 
 _key_of = attrgetter("key")
+_id_of = attrgetter("broker_id")
 
 
-def ring_of(brokers: Mapping[int, BrokerRegistration]) -> list[BrokerRegistration]:
-    """Return the brokers that can get replicas, by id."""
-    return [broker for _, broker in sorted(brokers.items())
-            if (broker.fenced or not broker.in_controlled_shutdown) and not all_cordoned(broker)]
+class Ring:
+    """The brokers that can get replicas, by rack; created once for all topics of a request. The ids are in order."""
+
+    __slots__ = ("count", "racks", "unfenced")
+
+    def __init__(self, brokers: Iterable[BrokerRegistration]) -> None:
+        self.count = 0
+        self.unfenced: list[int] = []
+        by_rack: dict[str, tuple[list[int], list[int]]] = {}
+        for broker in sorted(brokers, key=_id_of):
+            unfenced, fenced = by_rack.setdefault(broker.rack or "", ([], []))
+            (fenced if broker.fenced else unfenced).append(broker.broker_id)
+            self.count += 1
+            if not broker.fenced:
+                self.unfenced.append(broker.broker_id)
+        self.racks = [by_rack[name] for name in sorted(by_rack)]
+        """The unfenced and the fenced brokers of each rack, by its name."""
+
+
+def ring_of(brokers: Mapping[int, BrokerRegistration]) -> Ring:
+    """Return the brokers that can get replicas."""
+    return Ring(broker for broker in brokers.values()
+                if (broker.fenced or not broker.in_controlled_shutdown) and not all_cordoned(broker))
 
 
 def all_cordoned(broker: BrokerRegistration) -> bool:
@@ -40,18 +61,17 @@ def all_cordoned(broker: BrokerRegistration) -> bool:
 
 
 class _Rounds:
-    """Brokers of one rack, in rounds. `taken` counts all replicas given to them."""
+    """Brokers of one rack, in rounds. `count` is their number; `taken` counts all replicas given to them."""
+
+    __slots__ = ("_brokers", "_queue", "_rotation", "_round", "count", "taken")
 
     def __init__(self, brokers: Sequence[int], rotation: int) -> None:
         self._brokers = brokers
         self._rotation = rotation
-        self._strides = [stride for stride in range(1, len(brokers) + 1) if gcd(stride, len(brokers)) == 1]
         self._round = 0
         self._queue: list[int] = []
+        self.count = len(brokers)
         self.taken = 0
-
-    def __len__(self) -> int:
-        return len(self._brokers)
 
     def take(self, chosen: Sequence[int]) -> int:
         """Return the next broker that is not in `chosen`, which must not contain all of these brokers."""
@@ -64,26 +84,31 @@ class _Rounds:
             self._queue += self._next_round()
 
     def _next_round(self) -> list[int]:
-        count = len(self._brokers)
-        stride = self._strides[self._round % len(self._strides)]
+        count = self.count
+        strides = _strides_of(count)
+        stride = strides[self._round % len(strides)]
         start = self._rotation + self._round
         self._round += 1
         return [self._brokers[(start + number * stride) % count] for number in range(count)]
+
+
+@lru_cache(maxsize=64)
+def _strides_of(count: int) -> list[int]:
+    """Return the strides that visit each of so many brokers once."""
+    return [stride for stride in range(1, count + 1) if gcd(stride, count) == 1]
 
 
 class _Rack:
     """One rack. `key` orders racks by their replicas of the current partition, by the replicas of their next broker,
     and by their average replicas. The rack with the least key is next."""
 
-    def __init__(self, brokers: Sequence[BrokerRegistration], rotation: int) -> None:
-        self._unfenced = _Rounds([broker.broker_id for broker in brokers if not broker.fenced], rotation)
-        self._fenced = _Rounds([broker.broker_id for broker in brokers if broker.fenced], rotation)
-        self._used = 0
-        self.begin()
+    __slots__ = ("_fenced", "_unfenced", "_used", "key", "may_lead")
 
-    @property
-    def may_lead(self) -> bool:
-        return len(self._unfenced) > 0
+    def __init__(self, unfenced: Sequence[int], fenced: Sequence[int], rotation: int) -> None:
+        self._unfenced = _Rounds(unfenced, rotation)
+        self._fenced = _Rounds(fenced, rotation)
+        self.may_lead = len(unfenced) > 0
+        self.begin()
 
     def begin(self) -> None:
         """Begin the next partition."""
@@ -92,11 +117,11 @@ class _Rack:
 
     def _set_key(self) -> None:
         rounds = self._unfenced if self.may_lead else self._fenced
-        is_full = self._used == len(self._unfenced) + len(self._fenced)
-        self.key = (is_full, self._used, rounds.taken // len(rounds), rounds.taken / len(rounds))
+        is_full = self._used == self._unfenced.count + self._fenced.count
+        self.key = (is_full, self._used, rounds.taken // rounds.count, rounds.taken / rounds.count)
 
     def take(self, chosen: Sequence[int]) -> int:
-        rounds = self._unfenced if self._used < len(self._unfenced) else self._fenced
+        rounds = self._unfenced if self._used < self._unfenced.count else self._fenced
         self._used += 1
         broker_id = rounds.take(chosen)
         self._set_key()
@@ -104,14 +129,14 @@ class _Rack:
 
 
 def place(
-    ring: Sequence[BrokerRegistration], partitions: int, replicas: int, rotation: int
+    ring: Ring, partitions: int, replicas: int, rotation: int
 ) -> Generator[None, None, list[tuple[int, ...]]]:
-    """Return the replicas of each partition on the brokers of `ring_of`; the first is on an unfenced broker and will
+    """Return the replicas of each partition on the brokers of the ring; the first is on an unfenced broker and will
     lead. Works in steps. INVALID_REPLICATION_FACTOR when there are too few brokers, or none is unfenced."""
-    if replicas > len(ring):
+    if replicas > ring.count:
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR,
-                           f"replication factor {replicas}: only {len(ring)} broker(s) can take replicas")
-    leaders = {broker.broker_id: 0 for broker in ring if not broker.fenced}
+                           f"replication factor {replicas}: only {ring.count} broker(s) can take replicas")
+    leaders = dict.fromkeys(ring.unfenced, 0)
     if not leaders:
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced")
     racks = _racks_of(ring, rotation * SPREAD >> 16)
@@ -167,13 +192,10 @@ def _change_leaders(found: list[tuple[int, ...]], leaders: dict[int, int], taker
     leaders[taker] -= 1
 
 
-def _racks_of(ring: Sequence[BrokerRegistration], start: int) -> list[_Rack]:
-    by_name: dict[str, list[BrokerRegistration]] = {}
-    for broker in ring:
-        by_name.setdefault(broker.rack or "", []).append(broker)
-    names = sorted(by_name)
-    first = start % len(names)
-    return [_Rack(by_name[name], start // len(names)) for name in (*names[first:], *names[:first])]
+def _racks_of(ring: Ring, start: int) -> list[_Rack]:
+    first = start % len(ring.racks)
+    rotation = start // len(ring.racks)
+    return [_Rack(unfenced, fenced, rotation) for unfenced, fenced in (*ring.racks[first:], *ring.racks[:first])]
 
 
 def _choose(racks: Sequence[_Rack], leading: Sequence[_Rack], replicas: int) -> list[int]:

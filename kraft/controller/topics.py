@@ -12,11 +12,10 @@ from uuid import UUID
 from kraft.controller.configs import new_topic_configs
 from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError, text_of
 from kraft.controller.partitions import assigned_partitions, partition_records, placed_partitions
-from kraft.controller.placement import ring_of
+from kraft.controller.placement import Ring, ring_of
 from kraft.metadata.image import (
     CLUSTER_DEFAULT,
     ZERO_ID,
-    BrokerRegistration,
     PartitionRegistration,
     TopicImage,
     collision_key,
@@ -37,6 +36,7 @@ from kraft.security.audit.kinds import AUDIT_TOPIC
 
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 NAME_LENGTH_MAX: Final = 249
+TOPICS_OF_A_STEP: Final = 8
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 # Settings of new topics, by their overrides.
@@ -89,7 +89,9 @@ def create_topics(
     results: list[CreatableTopicResult] = []
     known: ConfigsByOverrides = {}
     ring = ring_of(context.image.brokers)
-    for topic in wanted:
+    for number, topic in enumerate(wanted, 1):
+        if number % TOPICS_OF_A_STEP == 0:
+            yield
         try:
             topic_records, result = yield from _create_topic(context, topic, ring, len(records), known)
         except RefusedError as refusal:
@@ -116,7 +118,7 @@ def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicRe
 
 
 def _create_topic(
-    context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], records_before: int,
+    context: Context, topic: CreatableTopic, ring: Ring, records_before: int,
     known: ConfigsByOverrides
 ) -> Generator[None, None, tuple[list[Record], CreatableTopicResult]]:
     image = context.image
@@ -145,7 +147,7 @@ def _create_topic(
 
 
 def _partitions_of(
-    context: Context, topic: CreatableTopic, ring: Sequence[BrokerRegistration], rotation: int
+    context: Context, topic: CreatableTopic, ring: Ring, rotation: int
 ) -> Generator[None, None, dict[int, PartitionRegistration]]:
     if topic.assignments:
         if topic.num_partitions != -1 or topic.replication_factor != -1:

@@ -22,6 +22,7 @@ from kraft.protocol.messages.controller_registration_request import ControllerRe
 from kraft.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -268,11 +269,13 @@ def test_a_silent_broker_is_fenced() -> None:
     assert state(world) == (other, 1, (other,), (), (), RECOVERED)
 
 
-def test_a_fence_reads_the_settings_of_a_topic_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fence_reads_equal_settings_of_topics_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients of all its partitions wait for the fence, so the work for each partition counts."""
     world = World()
     world.join(1, 2)
-    topics = [CreatableTopic(name=name, num_partitions=50, replication_factor=2) for name in ("a", "b")]
+    own = [CreatableTopicConfig(name="min.insync.replicas", value="2")]
+    topics = [CreatableTopic(name=name, num_partitions=50, replication_factor=2, configs=configs)
+              for name, configs in (("a", []), ("b", []), ("c", own), ("d", own))]
     assert not any(each.error_code for each in world.send(CreateTopicsRequest(topics=topics, timeout_ms=1_000)).topics)
     reads: list[tuple[str, str]] = []
     topic_value = decision.Context.topic_value
@@ -288,7 +291,7 @@ def test_a_fence_reads_the_settings_of_a_topic_once(monkeypatch: pytest.MonkeyPa
     world.commit()
     assert world.image.brokers[1].fenced
     assert all(world.partition(topic.name, index).leader == 2 for topic in topics for index in range(50))
-    assert sorted(reads) == [(topic, name) for topic in ("a", "b")
+    assert sorted(reads) == [(topic, name) for topic in ("a", "c")
                              for name in ("min.insync.replicas", "unclean.leader.election.enable")]
 
 

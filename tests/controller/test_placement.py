@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from kraft.controller import placement
 from kraft.controller.decision import STEP, RefusedError
-from kraft.controller.placement import ring_of
+from kraft.controller.placement import Ring, ring_of
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -33,7 +32,7 @@ def broker(broker_id: int, rack: str | None = None, *, fenced: bool = False,
 def place(ring: Sequence[BrokerRegistration], partitions: int, replicas: int,
           rotation: int) -> list[tuple[int, ...]]:
     """Return the outcome of all steps. None places more partitions than a step may."""
-    steps = placement.place(ring, partitions, replicas, rotation)
+    steps = placement.place(Ring(ring), partitions, replicas, rotation)
     count = 1
     while True:
         try:
@@ -124,10 +123,10 @@ def test_small_topics_do_not_all_begin_at_one_broker() -> None:
 
 def test_which_brokers_count() -> None:
     ring = ring_of({each.broker_id: each for each in (
-        broker(1), broker(2, fenced=True), broker(3, leaves=True), broker(4, fenced=True, leaves=True),
-        broker(5, cordoned=True))})
-    assert [each.broker_id for each in ring] == [1, 2, 4]
-    assert all(a.broker_id < b.broker_id for a, b in pairwise(ring))
+        broker(4, fenced=True, leaves=True), broker(6, "r"), broker(5, cordoned=True), broker(3, leaves=True),
+        broker(2, fenced=True), broker(1))})
+    assert (ring.count, ring.unfenced) == (4, [1, 6])
+    assert ring.racks == [([1], [2, 4]), ([6], [])]
 
 
 def test_a_topic_on_all_brokers_while_one_of_them_is_stopped() -> None:

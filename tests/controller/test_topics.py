@@ -1,10 +1,12 @@
 """CreateTopics and DeleteTopics: Kafka's answers and codes."""
 
+from collections.abc import Generator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from kraft.controller.topics import TOPICS_OF_A_STEP
 from kraft.metadata.image import ZERO_ID
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import (
@@ -165,6 +167,19 @@ def test_too_many_records_at_once(world: World) -> None:
     answers = create(world, *many)
     assert {answer.error_code for answer in answers.values()} == {ErrorCode.POLICY_VIOLATION}
     assert not world.image.topic_ids
+
+
+def test_many_topics_are_decided_in_steps(world: World) -> None:
+    """A part of a request may have 64 topics of one partition: none of them is a step of its own."""
+    works: list[Generator[None]] = []
+    answers: list[Any] = []
+    world.controller.run_steps = lambda _key, steps: works.append(steps)
+    request = CreateTopicsRequest(topics=[topic(f"t{index}") for index in range(TOPICS_OF_A_STEP * 3)])
+    world.controller.submit(request, 7, world.now_ms, answers.append)
+    assert len(works) == 1 and not answers
+    assert sum(1 for _ in works[0]) >= 2
+    world.commit()
+    assert [each.error_code for each in answers[0].topics] == [ErrorCode.NONE] * TOPICS_OF_A_STEP * 3
 
 
 def test_the_metadata_log_is_no_topic(world: World) -> None:
