@@ -157,8 +157,7 @@ def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
 
 def strays_in(directory: Path) -> list[tuple[TopicPartition, Path]]:
     """Return the stray partition directories in a log directory, ours or Kafka's, sorted by name."""
-    names = sorted(entry.name for entry in directory.iterdir() if entry.name.endswith(STRAY_SUFFIX) and entry.is_dir())
-    return [(partition, directory / name) for name in names
+    return [(partition, directory / name) for name in directories_in(directory) if name.endswith(STRAY_SUFFIX)
             if (partition := TopicPartition.of_stray(name)) is not None]
 
 
@@ -167,9 +166,16 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
+def directories_in(directory: Path) -> list[str]:
+    """Return the names of the directories in it, sorted. One system call reads the types of many entries: a start reads
+    a directory of thousands of partitions a few times."""
+    with os.scandir(directory) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir())
+
+
 def partitions_in(directory: Path) -> Iterator[TopicPartition]:
     """Yield the partitions that have a directory in it, sorted by name, without `-delete`, `-future` and `-stray`."""
-    for name in sorted(entry.name for entry in directory.iterdir() if entry.is_dir()):
+    for name in directories_in(directory):
         if (partition := TopicPartition.named(name)) is not None:
             yield partition
 
@@ -305,7 +311,7 @@ class LogDir:
 
     def deleted(self) -> list[Path]:
         """Return the directories that an owner renamed to `-delete` and that still exist."""
-        return sorted(entry for entry in self.path.iterdir() if entry.name.endswith(DELETED_SUFFIX) and entry.is_dir())
+        return [self.path / name for name in directories_in(self.path) if name.endswith(DELETED_SUFFIX)]
 
     def set_aside(self, path: Path, name: TopicPartition) -> Path:
         """Rename a partition's directory, whatever its current name here, to a stray one, durably. An open log is
@@ -402,7 +408,7 @@ class LogDir:
 
     def futures(self) -> list[tuple[TopicPartition, Path]]:
         """Return the future replicas in it with their directories, sorted by name."""
-        names = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
+        names = directories_in(self.path)
         return [(partition, self.path / name) for name in names
                 if (partition := TopicPartition.of_future(name)) is not None]
 

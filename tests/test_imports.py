@@ -64,3 +64,12 @@ def test_a_failing_import_is_seen() -> None:
     failed, tracebacks = import_alone(["json", "kraft.no_such_module"], OTHERS)
     assert failed == ["kraft.no_such_module"]
     assert "ModuleNotFoundError" in tracebacks
+
+
+def test_a_node_starts_without_the_client() -> None:
+    """The imports are most of a start; `kraft server start` connects to no cluster as a client."""
+    program = ("import sys, kraft.cli.server, kraft.runtime.process, kraft.runtime.server_node; "
+               "print(*(name for name in sys.modules if name.startswith('kraft.client')))")
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True,
+                          timeout=60)
+    assert done.stdout.split() == []

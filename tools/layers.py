@@ -67,6 +67,7 @@ UNORDERED = frozenset({"frozenset", "hash", "id", "set"})
 PACKAGES: dict[str, Rule] = {
     "_version": Rule(),
     "deadlines": Rule(),
+    "garbage": Rule(),
     "immutable": Rule(),
     "persistent_map": Rule(),
     "steps": Rule(),
@@ -124,9 +125,9 @@ PACKAGES: dict[str, Rule] = {
     # `server` alone runs a loop; librdkafka reads and writes in threads.
     "gateway": Rule(("_version", "client", "config", "http_heads", "protocol", "tls", "native"),
                     ("asyncio", "concurrent", "logging", "signal", "socket", "threading", "time")),
-    "cli": Rule(("", "_version", "backups", "client", "config", "console", "files", "gateway", "load", "local", "log",
-                 "log_dir", "metadata", "pipeline", "protocol", "raft", "reading", "recorder", "runtime", "security",
-                 "spark", "testing", "tls", "native"),
+    "cli": Rule(("", "_version", "backups", "client", "config", "console", "files", "garbage", "gateway", "load",
+                 "local", "log", "log_dir", "metadata", "pipeline", "protocol", "raft", "reading", "recorder",
+                 "runtime", "security", "spark", "testing", "tls", "native"),
                 ("asyncio", "logging", "os", "random", "signal", "time", "uvloop")),
     "__main__": Rule(("cli",)),
 }

@@ -17,7 +17,6 @@ import click
 from click.core import ParameterSource
 
 from kraft.cli.contexts import SERVERS, VARIABLE, Contexts
-from kraft.client.security import PLAINTEXT, PREFIXES, secured, security_of
 from kraft.config.errors import InvalidConfigError
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -42,11 +41,16 @@ def read_client_config(path: Path) -> dict[str, str]:
 
 def without_effect(properties: dict[str, str]) -> list[str]:
     """Return the names of properties that do nothing here."""
+    # Imported here and below: the start of a node, which connects to no cluster as a client, does not wait for it.
+    from kraft.client.security import PREFIXES
+
     return sorted(name for name in properties if name not in USED and not name.startswith(PREFIXES))
 
 
 def _read(context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
     """Apply the file's security settings to all connections of the command."""
+    from kraft.client.security import PLAINTEXT, secured
+
     if path is None:
         context.with_resource(secured(PLAINTEXT))
         context.meta[_META] = {}
@@ -59,6 +63,8 @@ def _read(context: click.Context, _parameter: click.Parameter, path: Path | None
 
 
 def _apply(context: click.Context, properties: dict[str, str], where: str) -> None:
+    from kraft.client.security import secured, security_of
+
     try:
         security = security_of(properties)
     except InvalidArgumentError as error:

@@ -18,6 +18,7 @@ from typing import Final
 import click
 
 from kraft._version import __version__
+from kraft.garbage import collections_off
 from kraft_native.base import build_info, crc
 from kraft_native.base.errors import KraftError
 
@@ -52,7 +53,8 @@ class Parts(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in PARTS and cmd_name not in self.commands:
             try:
-                importlib.import_module(f"kraft.cli.{cmd_name}")
+                with collections_off():
+                    importlib.import_module(f"kraft.cli.{cmd_name}")
             except ModuleNotFoundError as error:
                 if package_of(error) not in EXTRA_WITH:
                     raise
@@ -154,7 +156,3 @@ def complete(shell: str) -> int:
     from click.shell_completion import shell_complete
 
     return shell_complete(kraft, {}, "kraft", COMPLETION_VARIABLE, shell)
-
-
-def main() -> None:
-    sys.exit(run())

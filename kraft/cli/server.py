@@ -10,6 +10,7 @@ from kraft.cli.command import kraft
 from kraft.cli.options import JSON, Fields, count_of, server_config_options
 from kraft.cli.server_config import server_config
 from kraft.config.quorum_config import check_quorum, is_sole_controller
+from kraft.garbage import collections_off
 from kraft.runtime.base import log_output
 from kraft.runtime.base.log_file import part_levels
 
@@ -40,7 +41,8 @@ def start(file: Path | None, data: Path | None, assignments: tuple[str, ...], li
     config = server_config(file, data, listen, assignments)
     log_output.set_up(log_level, log_format)
     # Imported only now: a wrong option is reported at once.
-    from kraft.runtime.process import run_node, seconds_since_start
+    with collections_off():
+        from kraft.runtime.process import run_node, seconds_since_start
 
     def ready(node: "AnyNode") -> None:
         fields = ready_fields(node, seconds_since_start())

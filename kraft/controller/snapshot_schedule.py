@@ -6,8 +6,9 @@ not lose one more of them. This is soft state of the active controller: the next
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from kraft.immutable import immutable
 
 SLOT_MS: Final = 60_000
 """Time limit of a turn. A controller that has not written a snapshot by then gets no turn for as long again."""
@@ -37,7 +38,7 @@ class _Heartbeat(NamedTuple):
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class _Slot:
     controller_id: int
     end_offset: int

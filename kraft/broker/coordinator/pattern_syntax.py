@@ -22,6 +22,7 @@ from typing import Final, TypeAlias
 from kraft.broker.coordinator import pattern_characters as characters
 from kraft.broker.coordinator.pattern_characters import Accepts
 from kraft.broker.coordinator.pattern_errors import PatternError
+from kraft.immutable import immutable
 
 PATTERN_MAX: Final = 1_000
 """Limit of the length of a pattern: each character of a text may meet each of its states."""
@@ -35,7 +36,7 @@ Holds: TypeAlias = Callable[[str, str], bool]
 character is empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Character:
     """One character that `accepts` accepts."""
 
@@ -43,7 +44,7 @@ class Character:
     height: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Assertion:
     """A place where `holds` is true."""
 
@@ -51,7 +52,7 @@ class Assertion:
     height: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Sequence:
     """All of `parts`, one after the other. None of them is the empty text."""
 
@@ -59,7 +60,7 @@ class Sequence:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Choice:
     """One of `parts`."""
 
@@ -67,7 +68,7 @@ class Choice:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Repetition:
     """`part` at least `least` times, at most `most` times (None: without limit)."""
 

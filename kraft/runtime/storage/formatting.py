@@ -17,7 +17,7 @@ from typing import Final
 from uuid import UUID
 
 from kraft.immutable import immutable
-from kraft.log_dir import METADATA_TOPIC, TopicPartition, strays_in
+from kraft.log_dir import METADATA_TOPIC, TopicPartition, directories_in, strays_in
 from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import RESERVED_IDS, Endpoint
@@ -275,7 +275,7 @@ def _partitions_in(path: Path) -> list[str]:
         found = TopicPartition.named(name) or TopicPartition.of_future(name) or TopicPartition.of_deleted(name)
         return found is not None and found.topic != METADATA_TOPIC
 
-    return sorted(entry.name for entry in path.iterdir() if is_one(entry.name) and entry.is_dir())
+    return [name for name in directories_in(path) if is_one(name)]
 
 
 def read_identity(path: Path) -> checkpoints.MetaProperties | None:

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -158,9 +159,9 @@ class LogManager:
         directory = self._home.get(name := TopicPartition(topic, index))
         if directory is None or directory.was_clean:
             return False
-        segments = (directory.path / name.directory_name).glob("*.log")
-        newest = max(segments, default=None)
-        return newest is not None and newest.stat().st_size > SCAN_BYTES_SHORT
+        path = directory.path / name.directory_name
+        newest = max(glob("*.log", root_dir=path), default=None)
+        return newest is not None and (path / newest).stat().st_size > SCAN_BYTES_SHORT
 
     def open(self, topic: str, index: int, topic_id: UUID, config: LogConfig) -> Log:
         """Return the partition's log, and create it when none exists. The log of an earlier topic of that name is
