@@ -20,7 +20,7 @@ from kraft_native.partition.table import PartitionTable
 # The first slice waits until nothing new has come for this long.
 QUIET_SECONDS: Final = 0.005
 # Longest wait of the first slice altogether.
-LATE_SECONDS: Final = 1.0
+LATE_SECONDS: Final = 0.25
 SLICE_SECONDS: Final = 0.001
 APPLIED_MAX: Final = 32
 """Replicas that one look-up creates at most: about ten milliseconds."""
