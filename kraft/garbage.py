@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def collections_off() -> Iterator[None]:
-    """Import modules without automatic collections, and leave them as they were.
+    """Keep the automatic collections off while modules are imported; afterwards they are as they were.
 
-    What an import creates stays, so a collection frees nothing: those of a node's start took a sixth of it.
+    What an import creates stays, so a collection would examine every object and free none.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -56,7 +56,7 @@ def changes(
     for visited, (topic, index, partition) in enumerate(context.image.partitions(), 1):
         if affected(partition):
             deciding = context.image.topic_config(topic.name), len(topic.partitions[0].replicas)
-            if rules_of != deciding:                       # many topics in a row have the same ones
+            if rules_of != deciding:       # all that `topic_rules` reads of a topic; many in a row have the same
                 rules, rules_of = topic_rules(context, topic), deciding
             record = change_of(
                 context, topic, index, rules=rules, without=without, becomes=becomes, lost_by=lost_by,

@@ -170,7 +170,7 @@ def test_too_many_records_at_once(world: World) -> None:
 
 
 def test_many_topics_are_decided_in_steps(world: World) -> None:
-    """A part of a request may have 64 topics of one partition: none of them is a step of its own."""
+    """A part of a request may have 64 topics of one partition: the controller decides a few of them in each step."""
     works: list[Generator[None]] = []
     answers: list[Any] = []
     world.controller.run_steps = lambda _key, steps: works.append(steps)

@@ -46,8 +46,8 @@ def node(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterato
 def perform(node: NodeProcess, directory: Path) -> None:
     """Run Kafka's own producer of its performance tools and its console consumer until both have pushed.
 
-    A close of Kafka's producer sends no last push when no request is in flight, and else builds it before their
-    answers. So the values that the node keeps may lack the records of the last interval.
+    When Kafka's producer closes, it sends no last push if no request is in flight. Otherwise it may build that push
+    before those requests are answered. So the values that the node keeps may lack the records of the last interval.
     """
     for client in ("java-p", "java-c"):
         (directory / client).write_text(SETTINGS.format(client=client))
