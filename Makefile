@@ -144,7 +144,7 @@ compare: build ## thousands of generated requests to our node and to Kafka's, ev
 	@$(BIN)/python -m tests.compare --access
 
 # A machine that does nothing else: the bounds are milliseconds. With an authorizer: make attack ATTACK_ACLS=1000
-attack: build ## the largest requests of every API, refused records and slow readers, and what others wait meanwhile; about five minutes
+attack: build ## the largest requests of every API, refused records and slow readers, and what others wait meanwhile; about ten minutes
 	@$(BIN)/python -m tests.attack --elements $(ATTACK_ELEMENTS) --acls $(ATTACK_ACLS)
 
 acl-changes: build ## ten thousand changes of ACLs a minute beside a producer and a consumer, a hundred thousand entries standing; two minutes

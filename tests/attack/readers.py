@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from tests.attack.requests import Hostile, attacks
-from tests.attack.run import SAMPLES_WANTED, Row, Watched, kept, second, yield_processor
+from tests.attack.run import OBSERVED_SECONDS, SAMPLES_WANTED, Row, Watched, kept, second, yield_processor
 from tests.attack.second import Second
 from tests.integration.process import NodeProcess
 
@@ -16,7 +16,6 @@ SLOW_BYTES: Final = 2048
 SLOW_SECONDS: Final = 0.01
 IDLE_SECONDS: Final = 0.5
 """Interval over which the node's processor time is compared."""
-SLOW_OBSERVED_SECONDS: Final = 5.0
 BUSY_SECONDS_MAX: Final = 120.0
 REQUESTS: Final = ("DescribeUserScramCredentials: users", "FindCoordinator: keys", "DescribeConfigs: pipelined")
 
@@ -68,10 +67,9 @@ def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool)
     readers = [Reader(node.port, frame, slow=slow) for _ in range(connections)]
     for each in readers:
         each.start()
-    if slow:
-        await_samples(beside)
-    else:
+    if not slow:
         await_idle(watched)
+    await_samples(beside)
     row.latencies_ms = beside.end()
     row.seconds = time.monotonic() - began
     row.memory_bytes = max(0, watched.memory("VmHWM") - base)
@@ -87,7 +85,7 @@ def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool)
 
 def await_samples(beside: Second) -> None:
     """Wait until the second client has enough samples, for a bounded time."""
-    deadline = time.monotonic() + SLOW_OBSERVED_SECONDS
+    deadline = time.monotonic() + OBSERVED_SECONDS
     while time.monotonic() < deadline and beside.count() < SAMPLES_WANTED:
         time.sleep(SLOW_SECONDS)
 
