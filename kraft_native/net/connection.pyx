@@ -54,8 +54,7 @@ cdef class Connection(RestrainedEndpoint):
         self.times = channel.times
         self.peer_host = ""
         self.fd = -1
-        self.frame_since_ms = -1
-        self.blocked_since_ms = -1
+        self.frame_since_ms = self.blocked_since_ms = -1
 
     # --- what the transport calls
 
@@ -190,6 +189,9 @@ cdef class Connection(RestrainedEndpoint):
             return self.work()
         return self.update_reading()
 
+    cdef bint has_one_request(self) except -1:
+        return self.in_progress == 1 and not self.unseen and not (self.frames.known and self.frames.has_whole())
+
     cdef int dispatch(self, const uint8_t* frame, Py_ssize_t size) except -1:
         """Parse the frame's header, and route the request."""
         cdef Span span = span_of(frame, size)
@@ -254,9 +256,8 @@ cdef class Connection(RestrainedEndpoint):
         cdef Reply reply
         header.api_key = SASL_AUTHENTICATE_KEY
         header.api_version = RAW_VERSION
-        header.correlation_id = 0
+        header.correlation_id = header.client_id_bytes = 0
         header.client_id = NULL
-        header.client_id_bytes = 0
         reply = self.new_reply(&header)
         self.hand_over(reply, frame, size)
         self.worked_on(reply)
@@ -438,8 +439,7 @@ cdef class Connection(RestrainedEndpoint):
         self.head = reply.after
         if self.head is None:
             self.tail = None
-        reply.after = None
-        reply.sink = None
+        reply.after = reply.sink = None
         if reply.held_bytes > 0:
             self.channel.memory.adjust(-reply.held_bytes)
             reply.held_bytes = 0

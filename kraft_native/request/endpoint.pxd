@@ -14,6 +14,8 @@ cdef class Endpoint(ReplySink):
     cdef bint queued               # waits for its next slice
     # Processes requests for a slice, after it waited in the queue.
     cdef int take_slice(self) except -1
+    # Whether the request that it processes is the only one that it has read.
+    cdef bint has_one_request(self) except -1
     # After memory was refused: it may request it again, soon, but not from inside this call.
     cdef int memory_available(self) except -1
     # Enforces the limits that depend on time.

@@ -10,6 +10,9 @@ cdef class Endpoint(ReplySink):
     cdef int take_slice(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what it does with its slice")
 
+    cdef bint has_one_request(self) except -1:
+        raise AssertionError(f"{type(self).__name__} does not say how many requests it has read")
+
     cdef int memory_available(self) except -1:
         raise AssertionError(f"{type(self).__name__} does not say what it does with memory")
 

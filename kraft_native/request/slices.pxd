@@ -22,7 +22,7 @@ cdef class SliceQueue:
     """Work of one loop that is resumed in slices. Loop thread only."""
     cdef object call_soon
     cdef object on_failure
-    cdef object fresh              # deque: endpoints that had no slice since they were read from
+    cdef object fresh              # deque: endpoints without a slice since they were read from, only requests with one
     cdef object waiting            # deque: endpoints and Steps that used up a slice
 
     cdef object crowd              # deque: long Steps beyond `LONG_MAX`, until others are done
@@ -54,6 +54,10 @@ cdef class SliceQueue:
     cdef int keep(self, Steps steps) except -1
     # Counts work that has ended.
     cdef int end(self, Steps steps) except -1
+    # Whether it is the only request of its connection, and has used up one slice.
+    cdef bint is_only_request(self, Steps steps) except -1
+    # Gives an endpoint its slice.
+    cdef int give_slice(self, Endpoint endpoint) except -1
     # Slice of a fresh endpoint: after a long wait all of its kind share the iteration.
     cdef int64_t fresh_turn_ns(self) noexcept
     # Counts time that an endpoint worked outside of `run`.

@@ -7,8 +7,10 @@ the front of the queue until the iteration's time is used up. The rest continues
 
 A connection that was just read from has its slice at once, in the read. When such connections have used up the time of
 an iteration, the following ones wait in a queue of their own. It alternates with the queue of those that already used
-up a slice: each queue has half of the time. All that were just read from share an iteration. So a client that sends one
-request at a time waits for about two iterations, and never for requests that others have pipelined.
+up a slice: each queue has half of the time. All that were just read from share an iteration. The second slice of a
+connection's only request comes from the first queue, too. A short request takes longer than a slice when the machine
+gives the processor to others. So a client that sends one request at a time waits for about two iterations, and
+never for requests that others have pipelined.
 
 A request that has used up `LONG_SLICES` is long; one of `LARGE_BYTES` is after its first slice, before most of it is
 decoded. At most `LONG_MAX` of these are processed at the same time; the others wait until one of them is done. So the
@@ -27,7 +29,7 @@ from libc.stdint cimport int16_t
 
 from kraft_native.base.clock cimport monotonic_ns, thread_ns
 from kraft_native.base.freeing cimport Freeing, containers_of
-from kraft_native.request.reply cimport REPLY_OPEN
+from kraft_native.request.reply cimport REPLY_OPEN, ReplySink
 from kraft_native.base.errors import InvalidArgumentError
 
 cdef enum:
@@ -171,8 +173,16 @@ cdef class SliceQueue:
                 self.crowd.append(steps)
                 return 0
             self.long_count += 1
-        self.waiting.append(steps)
+        if self.is_only_request(steps):
+            self.fresh.append(steps)
+        else:
+            self.waiting.append(steps)
         return 0
+
+    cdef bint is_only_request(self, Steps steps) except -1:
+        cdef ReplySink sink = steps.reply.sink
+        return (steps.slices == 1 and not steps.is_long and isinstance(sink, Endpoint)
+                and (<Endpoint>sink).has_one_request())
 
     cdef int end(self, Steps steps) except -1:
         """Have another one of the crowd begin after a long one."""
@@ -266,38 +276,36 @@ cdef class SliceQueue:
         cdef int64_t before_ns
         cdef int64_t ahead_ns = self.ahead_ns
         cdef bint fresh
-        cdef Endpoint endpoint
         self.due = False
         self.spent_ns = 0
         self.iterations += 1
         while now_ns < end_ns and (self.fresh or self.waiting):
             fresh = len(self.fresh) > 0 and (ahead_ns <= 0 or not self.waiting)
-            if fresh:
-                self.turn_ns = self.fresh_turn_ns()
-                entry = self.fresh.popleft()
-            else:
-                entry = self.waiting.popleft()
+            self.turn_ns = self.fresh_turn_ns() if fresh else self.slice_ns
+            entry = (self.fresh if fresh else self.waiting).popleft()
             before_ns = now_ns
             if type(entry) is Steps:
-                if self.advance(<Steps>entry, now_ns + self.slice_ns):
+                if self.advance(<Steps>entry, now_ns + self.turn_ns):
                     self.keep(<Steps>entry)
                 else:
                     self.end(<Steps>entry)
                 now_ns = monotonic_ns()
-                ahead_ns -= now_ns - before_ns
-                continue
-            endpoint = <Endpoint>entry
-            endpoint.queued = False
-            try:
-                endpoint.take_slice()
-            except BaseException as cause:
-                self.on_failure(cause)
-                endpoint.abort("failure")
-            self.turn_ns = self.slice_ns
-            now_ns = monotonic_ns()
+            else:
+                self.give_slice(<Endpoint>entry)
+                now_ns = monotonic_ns()
+                if now_ns - before_ns > self.slice_ns:
+                    self.note(ENDPOINTS, now_ns - before_ns, 0)
             ahead_ns += now_ns - before_ns if fresh else before_ns - now_ns
-            if now_ns - before_ns > self.slice_ns:
-                self.note(ENDPOINTS, now_ns - before_ns, 0)
+        self.turn_ns = self.slice_ns
         self.ahead_ns = max(-self.iteration_ns, min(self.iteration_ns, ahead_ns)) if self.fresh else 0
         if self.fresh or self.waiting:
             self.schedule()
+
+    cdef int give_slice(self, Endpoint endpoint) except -1:
+        endpoint.queued = False
+        try:
+            endpoint.take_slice()
+        except BaseException as cause:
+            self.on_failure(cause)
+            endpoint.abort("failure")
+        return 0

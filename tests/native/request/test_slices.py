@@ -213,6 +213,29 @@ def test_large_requests_wait_before_they_are_decoded() -> None:
     bench.end()
 
 
+def test_the_second_slice_of_an_only_request_does_not_wait_for_pipelined_ones() -> None:
+    made = Queue()
+    done: list[str] = []
+
+    class Working(Bench):
+        def on_request(self, reply: Reply, api_key: int, version: int, body: bytes) -> None:
+            made.queue.start(reply, steps(3, done, str(reply.correlation_id // 1000)))
+
+    bench = Working()
+    for sender in range(1, 6):
+        bench.connect().feed(pipelined(sender, 3))
+    before = len(done)
+    bench.connect().feed(request(METADATA, 5, 6_000))
+    made.iterate()
+    assert done[before:] == ["6", "6"]
+    made.iterate()
+    assert done[before + 2] == "1"     # its third slice waits like those of others
+    while made.due:
+        made.iterate()
+    assert done.count("6") == 3
+    bench.end()
+
+
 class Element:
     """An object that is counted."""
 
