@@ -44,8 +44,8 @@ def main() -> int:
     parser.add_argument("--acls", type=int, default=0, help="entries of the node's authorizer; 0: it has none")
     parser.add_argument("--only", default="", help="attacks with this in their name")
     arguments = parser.parse_args()
-    print(f"bounds: p99.9 of the second client {P999_MS_MAX:g} ms; memory {BASE_BYTES >> 20} MiB and twice the "
-          f"requests\n{HEAD}")
+    print(f"bounds: p99.9 of the second client, without the machine's pauses, {P999_MS_MAX:g} ms; "
+          f"memory {BASE_BYTES >> 20} MiB and twice the requests\n{HEAD}")
     wrong = 0
     with (tempfile.TemporaryDirectory() as directory,
           attacked_node(Path(directory) / "data", SETTINGS, permissions.SETTINGS if arguments.acls else None)

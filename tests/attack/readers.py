@@ -5,6 +5,7 @@ import threading
 import time
 from typing import Final
 
+from tests.attack.pauses import Pauses
 from tests.attack.requests import Hostile, attacks
 from tests.attack.run import OBSERVED_SECONDS, SAMPLES_WANTED, Row, Watched, kept, second, yield_processor
 from tests.attack.second import Second
@@ -62,7 +63,7 @@ def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool)
     watched = Watched(node)
     watched.reset()
     base, cpu = watched.memory("VmRSS"), watched.cpu_seconds()
-    beside = second(node.port)
+    pauses, beside = Pauses(), second(node.port)
     began = time.monotonic()
     readers = [Reader(node.port, frame, slow=slow) for _ in range(connections)]
     for each in readers:
@@ -70,7 +71,7 @@ def unread(node: NodeProcess, hostile: Hostile, connections: int, *, slow: bool)
     if not slow:
         await_idle(watched)
     await_samples(beside)
-    row.latencies_ms = beside.end()
+    row.set_latencies(beside.end(), pauses.end())
     row.seconds = time.monotonic() - began
     row.memory_bytes = max(0, watched.memory("VmHWM") - base)
     for each in readers:

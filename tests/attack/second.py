@@ -2,7 +2,8 @@
 
 It is a process of its own (`python second.py PORT FRAME...`, frames in hexadecimal), so that it does not wait for the
 attackers' threads. It prints a line when it is connected. For each line on its standard input it prints the number of
-its requests until now. At the end of its input it stops and prints its latencies in milliseconds as JSON, sorted.
+its requests until now. At the end of its input it stops and prints its requests as JSON: pairs of beginning and end, in
+seconds of `time.perf_counter`, which all processes share.
 """
 
 import gc
@@ -44,13 +45,13 @@ class Second:
         except (OSError, ValueError) as error:
             raise ConnectionError("the second client got no answer") from error
 
-    def end(self) -> list[float]:
-        """Stop it and return its latencies, sorted. Raises `ConnectionError` when the node closed its connection."""
+    def end(self) -> list[tuple[float, float]]:
+        """Stop it and return beginning and end of each request, in seconds. Raises `ConnectionError` when the node
+        closed its connection."""
         output, _ = self._process.communicate(timeout=END_SECONDS_MAX)
         if self._process.returncode != 0:
             raise ConnectionError("the second client got no answer")
-        latencies_ms: list[float] = json.loads(output)
-        return latencies_ms
+        return [(begin, end) for begin, end in json.loads(output)]
 
 
 def receive(connection: socket.socket) -> None:
@@ -68,20 +69,20 @@ def main() -> None:
 
     def wait() -> None:
         for _ in sys.stdin:
-            print(len(latencies_ms), flush=True)
+            print(len(requests), flush=True)
         ended.set()
 
-    latencies_ms: list[float] = []
+    requests: list[tuple[float, float]] = []
     gc.disable()                       # a pause of its own is none of the node's
     print("connected", flush=True)
     threading.Thread(target=wait, daemon=True).start()
-    while not ended.is_set() or len(latencies_ms) < SAMPLES_MIN:
+    while not ended.is_set() or len(requests) < SAMPLES_MIN:
         began = time.perf_counter()
-        connection.sendall(frames[len(latencies_ms) % len(frames)])
+        connection.sendall(frames[len(requests) % len(frames)])
         receive(connection)
-        latencies_ms.append((time.perf_counter() - began) * 1000)
+        requests.append((began, time.perf_counter()))
         ended.wait(PAUSE_SECONDS)
-    print(json.dumps(sorted(latencies_ms)), flush=True)
+    print(json.dumps(requests), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.acl_changes import Changes, wrong_in
+from tests.attack.pauses import joined
 from tests.attack.permissions import SETTINGS as WITH_ACLS
 from tests.attack.permissions import allow
 from tests.attack.records import SETTINGS, refused
@@ -45,13 +46,22 @@ def test_no_request_holds_the_loop_for_long(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("row", "wrong"), [
-    (Row("slow", latencies_ms=[1.0] * 99 + [30.0]), "p99.9 30.0 ms is above 25"),
-    (Row("large", request_bytes=1 << 20, latencies_ms=[1.0], memory_bytes=4 << 20), "4 MiB are above 3"),
-    (Row("fat", latencies_ms=[1.0], kept_bytes=70 << 20), "70 MiB are kept, more than 64"),
-    (Row("mute", latencies_ms=[1.0], end="no answer"), "no answer")])
+    (Row("slow", own_ms=[1.0] * 99 + [30.0]), "p99.9 30.0 ms is above 25"),
+    (Row("large", request_bytes=1 << 20, own_ms=[1.0], memory_bytes=4 << 20), "4 MiB are above 3"),
+    (Row("fat", own_ms=[1.0], kept_bytes=70 << 20), "70 MiB are kept, more than 64"),
+    (Row("mute", own_ms=[1.0], end="no answer"), "no answer")])
 def test_broken_bounds_are_seen(row: Row, wrong: str) -> None:
     judge(row, 25.0, 1 << 20)
     assert row.wrong == [wrong]
+
+
+def test_pauses_of_the_machine_are_not_the_nodes() -> None:
+    pauses = joined([(1.020, 1.030), (1.000, 1.012), (1.010, 1.018), (2.0, 3.0)])
+    assert pauses == [(1.000, 1.018), (1.020, 1.030), (2.0, 3.0)]
+    row = Row("paused")
+    row.set_latencies([(0.990, 1.001), (1.005, 1.025), (1.5, 1.6), (2.1, 2.2)], pauses)
+    assert row.latencies_ms == pytest.approx([11.0, 20.0, 100.0, 100.0])
+    assert row.own_ms == pytest.approx([0.0, 2.0, 10.0, 100.0])
 
 
 def test_changes_of_acls_beside_a_producer_and_a_consumer(tmp_path: Path) -> None:
