@@ -28,7 +28,7 @@ from kraft.runtime.quorum.controller_registration import ControllerRegistrar
 from kraft.runtime.quorum.controller_requests import submit_to_core
 from kraft.runtime.quorum.controller_settings import controller_settings, metadata_log_settings
 from kraft.runtime.quorum.quorum_replica import Member, QuorumReplica
-from kraft.runtime.storage.formatting import describe
+from kraft.runtime.storage.formatting import read_identity
 from kraft.security.principal import Client
 from kraft_native.log.flusher import Flusher
 
@@ -49,7 +49,8 @@ class ControlPlane:
     def __init__(self, config: NodeConfig, cluster_id: str, endpoints: tuple[ConfigEndpoint, ...], flusher: Flusher,
                  dialer: Dialer, on_failure: Callable[[BaseException], object]) -> None:
         self.config = config
-        directory_id = describe(config.metadata_log_dir).directory_id
+        identity = read_identity(config.metadata_log_dir)
+        directory_id = None if identity is None else identity.directory_id
         assert directory_id is not None, f"{config.metadata_log_dir} is not formatted"
         self.quorum = QuorumReplica(
             config, Member(cluster_id, directory_id, endpoints), controller_settings(config, cluster_id),

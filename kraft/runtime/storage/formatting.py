@@ -17,7 +17,7 @@ from typing import Final
 from uuid import UUID
 
 from kraft.immutable import immutable
-from kraft.log_dir import METADATA_TOPIC, TopicPartition, directories_in, strays_in
+from kraft.log_dir import METADATA_TOPIC, STRAY_SUFFIX, TopicPartition, directories_in
 from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import RESERVED_IDS, Endpoint
@@ -246,8 +246,7 @@ def describe(path: Path) -> LogDirInfo:
         problem = "it exists and is no directory" if path.exists() else None
         return LogDirInfo(path, formatted=False, problem=problem)
     properties = read_identity(path)
-    held = _partitions_in(path)
-    strays = tuple(stray.name for _, stray in strays_in(path))
+    held, strays = _partitions_in(path)
     if properties is None:
         has_log = any((path / DIRECTORY_NAME).glob("*.log"))
         mark = [START_MARK] if (path / START_MARK).exists() else []
@@ -269,13 +268,15 @@ def describe(path: Path) -> LogDirInfo:
     )
 
 
-def _partitions_in(path: Path) -> list[str]:
-    """Names of the directories of partitions, with those of interrupted moves and deletions, without strays."""
+def _partitions_in(path: Path) -> tuple[list[str], tuple[str, ...]]:
+    """Names of the directories of partitions, with those of interrupted moves and deletions, and of the strays."""
     def is_one(name: str) -> bool:
         found = TopicPartition.named(name) or TopicPartition.of_future(name) or TopicPartition.of_deleted(name)
         return found is not None and found.topic != METADATA_TOPIC
 
-    return [name for name in directories_in(path) if is_one(name)]
+    names = directories_in(path)
+    strays = tuple(name for name in names if name.endswith(STRAY_SUFFIX) and TopicPartition.of_stray(name) is not None)
+    return [name for name in names if is_one(name)], strays
 
 
 def read_identity(path: Path) -> checkpoints.MetaProperties | None:
@@ -312,7 +313,7 @@ def unusable(paths: Sequence[Path], metadata_directory: Path) -> list[Path]:
     """Directories of a formatted node that cannot be read: it starts without them. Empty while the metadata directory
     cannot be read or nothing is formatted: then the caller that opens them reports the problem."""
     found = [path for path in paths if not _can_be_read(path)]
-    return [] if metadata_directory in found or not describe(metadata_directory).formatted else found
+    return [] if metadata_directory in found or read_identity(metadata_directory) is None else found
 
 
 def check_directories(metadata_directory: Path, paths: Sequence[Path]) -> None:
