@@ -11,7 +11,15 @@ from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.leader_checks import LeaderChecks
-from kraft.broker.ports import ControllerPort, LogDirPort, LoggerPort, MovePort, RecorderPort, StoragePort
+from kraft.broker.ports import (
+    ControllerPort,
+    LogDirPort,
+    LoggerPort,
+    MovePort,
+    RecorderPort,
+    SharePersister,
+    StoragePort,
+)
 from kraft.broker.producer_ids import ProducerIds
 from kraft.broker.request_parts import serve_in_parts
 from kraft.broker.transactions.coordinator import TransactionCoordinator
@@ -76,6 +84,8 @@ class Broker:
     """Decides what clients may do; None: everything is allowed."""
     access_audit: AccessAudit | None = None
     """Receives what the authorizer decides; None: nothing does."""
+    share_persister: SharePersister | None = None
+    """The way to the share coordinators of all brokers; None while there is none."""
     moves: MovePort = field(init=False)
     recorder: RecorderPort = field(init=False)
     endpoints: dict[str, Endpoint] = field(default_factory=dict)

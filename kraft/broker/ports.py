@@ -100,3 +100,15 @@ class MovePort(Protocol):
     def alter(self, topic: str, index: int, path: str) -> ErrorCode:
         """Order a replica to move to the directory of that path. Return the error that prevents it; the move itself
         takes a while."""
+
+
+class SharePersister(Protocol):
+    """The way to the state of share partitions, kept by the share coordinators of all brokers."""
+
+    def send(self, request: Message, answer: Callable[[Message], None]) -> None:
+        """Send an InitializeShareGroupState, ReadShareGroupState, WriteShareGroupState, DeleteShareGroupState or
+        ReadShareGroupStateSummary request about any partitions of one group. It is divided among the coordinators.
+
+        Errors that pass are tried again for a bounded time. `answer` is called exactly once, later, with one response.
+        It has a result for each partition of the request, in its order of topics. A partition that no coordinator
+        answered has COORDINATOR_NOT_AVAILABLE."""

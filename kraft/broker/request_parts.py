@@ -122,6 +122,10 @@ def _name(_around: tuple[Any, ...], element: Any) -> object:
     return element.name
 
 
+def _topic_name(_around: tuple[Any, ...], element: Any) -> object:
+    return element.topic_name
+
+
 def _itself(_around: tuple[Any, ...], element: Any) -> object:
     return element
 
@@ -198,6 +202,13 @@ PLANS: Final[dict[int, Plan]] = {
         repeats=1),
     ApiKey.DESCRIBE_GROUPS: Plan(((Level("groups", "groups"),),), 64, same=_itself, repeats=1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Plan(((Level("group_ids", "groups"),),), 1, same=_itself, repeats=1),
+    ApiKey.SHARE_GROUP_DESCRIBE: Plan(((Level("group_ids", "groups"),),), 1, same=_itself, repeats=1),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Plan(
+        ((Level("groups", "groups", ("group_id",)), Level("topics", "topics", ("topic_name",)),
+          Level("partitions", "partitions")),), 256),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Plan(
+        ((Level("topics", "responses", ("topic_name",)), Level("partitions", "partitions")),), 256),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Plan(((Level("topics", "responses"),),), 32, same=_topic_name),
     ApiKey.ADD_PARTITIONS_TO_TXN: Plan((
         (Level("v3_and_below_topics", "results_by_topic_v3_and_below", ("name",)),
          Level("partitions", "results_by_partition")),

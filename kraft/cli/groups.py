@@ -1,7 +1,7 @@
-"""`kraft groups`: consumer groups of any Kafka cluster."""
+"""`kraft groups`: consumer and share groups of any Kafka cluster."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,6 +14,7 @@ from kraft.client import Cluster, RefusedError
 from kraft.client import groups as client
 from kraft.client.partitions import EARLIEST, LATEST, Partition, list_offsets
 from kraft.client.refusals import check
+from kraft.client.share_groups import StartOffset, set_start_offsets, share_group, start_offsets
 from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -28,7 +29,7 @@ _SHIFT: Final = re.compile(r"[+-][0-9]+")
 
 @kraft.group("groups")
 def groups_group() -> None:
-    """List, describe and delete consumer groups; show and set their offsets."""
+    """List, describe and delete consumer and share groups; show and set their offsets."""
 
 
 @groups_group.command("list")
@@ -66,13 +67,17 @@ def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) ->
 @group_argument
 @on_cluster
 def members_command(cluster: Cluster, group: str, as_json: bool) -> None:
-    """List the members of a group: what each reads, and in a group of the consumer protocol its epoch and target."""
+    """List the members of a group: what each reads, its epoch in a consumer or share group, and in a consumer group its
+    target."""
     described = client.describe_group(cluster, group)
     rows: list[Fields]
     if described.kind == client.CONSUMER:
         rows = [{"member": each.member_id, "client": each.client_id, "host": each.client_host, "epoch": each.epoch,
                  "partitions": _partition_names(each.assigned), "target": _partition_names(each.target)}
                 for each in client.describe_progress(cluster, group).members]
+    elif (shared := share_group(cluster.coordinator(group), group)) is not None:
+        rows = [{"member": each.member_id, "client": each.client_id, "host": each.client_host, "epoch": each.epoch,
+                 "partitions": _partition_names(each.assigned), "target": None} for each in shared.members]
     else:
         rows = [{"member": each.member_id, "client": each.client_id, "host": each.client_host, "epoch": None,
                  "partitions": _partition_names(each.partitions), "target": None} for each in described.members]
@@ -105,7 +110,11 @@ def delete_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> N
 @group_argument
 @on_cluster
 def offsets_command(cluster: Cluster, group: str, as_json: bool) -> None:
-    """Show the committed offsets of a group, and its lag behind the end of each partition."""
+    """Show the committed offsets of a group, and its lag behind the end of each partition. Of a share group: where it
+    starts, and how many records behind that are yet to be processed."""
+    if share_group(cluster.coordinator(group), group) is not None:
+        _show_starts(cluster, group, as_json)
+        return
     committed = client.committed_offsets(cluster, group)
     if not committed:
         client.describe_group(cluster, group)       # raises for a missing group
@@ -121,6 +130,14 @@ def offsets_command(cluster: Cluster, group: str, as_json: bool) -> None:
                [list(row.values()) for row in rows])
 
 
+def _show_starts(cluster: Cluster, group: str, as_json: bool) -> None:
+    rows: list[Fields] = [{"topic": topic, "partition": index, "start": found.offset, "lag": found.lag}
+                          for (topic, index), found in start_offsets(cluster, group).items()]
+    if not rows:
+        click.echo(f"kraft: share group {group} has started nowhere", err=True)
+    print_rows(as_json, rows, ("topic", "partition", "start", "lag"), [list(row.values()) for row in rows])
+
+
 @groups_group.command("reset")
 @group_argument
 @reset_target
@@ -129,16 +146,20 @@ def offsets_command(cluster: Cluster, group: str, as_json: bool) -> None:
 @click.option("--dry-run/--execute", "dry_run", help="Only show what would be set.")
 @on_cluster
 def reset_command(cluster: Cluster, group: str, to: str, topics: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Set the committed offsets of a group. It must have no members; a missing group is created."""
+    """Set the committed offsets of a group, or where a share group starts. It must have no members; a missing group is
+    created, as a classic one."""
     _refuse_members(cluster, group)
-    committed = {partition: found.offset for partition, found in client.committed_offsets(cluster, group).items()}
+    is_shared = share_group(cluster.coordinator(group), group) is not None
+    known: Mapping[Partition, client.Committed | StartOffset] = (
+        start_offsets(cluster, group) if is_shared else client.committed_offsets(cluster, group))
+    committed = {partition: found.offset for partition, found in known.items()}
     if not topics and not committed:
         client.describe_group(cluster, group)
         raise InvalidArgumentError(f"group {group} has committed nothing: name what to set with --topic")
     partitions = _wanted(cluster, topics) if topics else list(committed)
     offsets = targets(cluster, to, partitions, committed)
     if offsets and not dry_run:
-        client.commit_offsets(cluster, group, offsets)
+        (set_start_offsets if is_shared else client.commit_offsets)(cluster, group, offsets)
     rows = [{"topic": topic, "partition": index, "before": committed.get((topic, index)), "committed": offset}
             for (topic, index), offset in sorted(offsets.items())]
     print_rows(as_json, rows, ("topic", "partition", "before", "would be" if dry_run else "committed"),

@@ -8,6 +8,7 @@ from kraft.client.connection import Connection
 from kraft.client.partitions import Partition
 from kraft.client.refusals import RefusedError, check
 from kraft.client.retries import Attempts
+from kraft.client.share_groups import SHARE, share_group
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.consumer_group_describe_response import Assignment, ConsumerGroupDescribeResponse
@@ -119,6 +120,10 @@ def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
         found = _describe_consumer_group(coordinator, group)
         if found is not None:
             return found
+    shared = share_group(coordinator, group)
+    if shared is not None:
+        return DescribedGroup(group, SHARE, shared.state, SHARE, shared.assignor, tuple(
+            Member(each.member_id, None, each.client_id, each.client_host, each.assigned) for each in shared.members))
     answer = coordinator.send(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse).groups[0]
     check(f"group {group}", answer.error_code, answer.error_message)
     if answer.group_state == "Dead":  # reported by older servers for a missing group

@@ -19,10 +19,10 @@ _ABSENT: Final = {
     "topic": {"remote.": _TIERED, "local.retention.": _TIERED},
     "broker": {
         "follower.fetch.last.tiered.": _TIERED,
-        "group.share.": _SHARE, "group.streams.": _STREAMS,
+        "group.share.max.share.sessions": _SHARE, "group.streams.": _STREAMS,
         "log.local.retention.": _TIERED, "remote.": _TIERED, "share.": _SHARE,
     },
-    "group": {"share.": _SHARE, "streams.": _STREAMS},
+    "group": {"streams.": _STREAMS},
 }
 
 

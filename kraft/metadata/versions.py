@@ -11,6 +11,7 @@ METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 GROUP_VERSION: Final = "group.version"
+SHARE_VERSION: Final = "share.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 
 
@@ -121,7 +122,7 @@ FEATURES: Final = {feature.name: feature for feature in (
     Feature(ELR_VERSION, 1, ((26, 1),), requires=((1, 23),)),
     Feature(GROUP_VERSION, 1, ((22, 1),)),
     Feature(KRAFT_VERSION, 1, ((21, 1),)),
-    Feature("share.version", 1, ((28, 1),)),
+    Feature(SHARE_VERSION, 1, ((28, 1),)),
     Feature("streams.version", 1, ((29, 1),)),
     Feature(TRANSACTION_VERSION, 2, ((24, 2),)),
 )}

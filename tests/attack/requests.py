@@ -197,6 +197,21 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
      "rebalance_timeout_ms": 10_000, "topic_partitions": [], "subscribed_topic_names": names(n)}),
     ("ConsumerGroupHeartbeat", "partitions", 1, lambda m, n: {"group_id": "joined", "member_id": "m", "member_epoch": 1,
      "topic_partitions": [m.TopicPartitions(topic_id=NOWHERE, partitions=list(range(n)))]}),
+    ("ShareGroupDescribe", "groups", 1, lambda m, n: {"group_ids": names(n)}),
+    ("ShareGroupHeartbeat", "topics", 1, lambda m, n: {"group_id": "shared", "member_id": "m",
+     "subscribed_topic_names": names(n)}),
+    ("DescribeShareGroupOffsets", "groups", 1, lambda m, n: {"groups": [
+        m.DescribeShareGroupOffsetsRequestGroup(group_id=each, topics=None) for each in names(n)]}),
+    ("DescribeShareGroupOffsets", "partitions", 1, lambda m, n: {"groups": [m.DescribeShareGroupOffsetsRequestGroup(
+        group_id="shared", topics=[m.DescribeShareGroupOffsetsRequestTopic(
+            topic_name=TOPIC, partitions=list(range(n)))])]}),
+    ("AlterShareGroupOffsets", "topics", 0, lambda m, n: {"group_id": "altered", "topics": [
+        m.AlterShareGroupOffsetsRequestTopic(topic_name=each) for each in names(n)]}),
+    ("AlterShareGroupOffsets", "partitions", 0, lambda m, n: {"group_id": "altered", "topics": [
+        m.AlterShareGroupOffsetsRequestTopic(topic_name=TOPIC, partitions=[
+            m.AlterShareGroupOffsetsRequestPartition(partition_index=i) for i in range(n)])]}),
+    ("DeleteShareGroupOffsets", "topics", 0, lambda m, n: {"group_id": "altered", "topics": [
+        m.DeleteShareGroupOffsetsRequestTopic(topic_name=each) for each in names(n)]}),
     ("DeleteGroups", "groups", 2, lambda m, n: {"groups_names": names(n)}),
     ("ListGroups", "filters", 5, lambda m, n: {"states_filter": names(n)}),
     ("LeaveGroup", "members", 5, lambda m, n: {"group_id": GROUP, "members": [

@@ -16,6 +16,7 @@ from kraft.broker.coordinator.shard import Producer, Record, StateMachine, Store
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.consumer.hashing import topic_hash
 from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.groups.shard import SharePort
 from kraft.broker.groups.transactional_commits import Transaction
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
@@ -201,9 +202,13 @@ class Node:
 
     def _new_coordinator(self) -> GroupCoordinator:
         coordinator = GroupCoordinator(self.config, self.logs, self.topics, lambda: self.new_uuid(),
-                                       self.verifications)
+                                       self.verifications, self._share_port())
         coordinator.partition_count = len(self.logs.records)
         return coordinator
+
+    def _share_port(self) -> SharePort | None:
+        """Return the way to the share coordinators: none, but for tests of share groups."""
+        return None
 
     def load(self) -> None:
         """Become leader of every partition that it does not lead, and load it."""
@@ -246,9 +251,12 @@ class Node:
             pending.response = type(response).decode(response.encode(version), version, exact=True)
 
         context = RequestContext(version, client_id, "/127.0.0.1")
-        self.coordinator.handle(pending.request, context, respond, self.now_ms)
+        self._handle(pending.request, context, respond)
         self._settle()
         return pending
+
+    def _handle(self, request: Message, context: RequestContext, respond: Callable[[Message], None]) -> None:
+        self.coordinator.handle(request, context, respond, self.now_ms)
 
     def call(self, request: Message, version: int | None = None, client_id: str = "client") -> Any:
         """Send a request that is answered at once."""

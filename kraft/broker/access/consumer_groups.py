@@ -1,4 +1,5 @@
-"""ConsumerGroupHeartbeat and ConsumerGroupDescribe: the permission on the group, and on the topics of its members."""
+"""ConsumerGroupHeartbeat, ConsumerGroupDescribe and ShareGroupDescribe: the permission on the group, and on the topics
+of its members."""
 
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from kraft.broker.access.serving import serve_elements
 from kraft.broker.api import Steps
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraft.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
 from kraft.security.acls import Operation, ResourceType
 
 HEARTBEAT_CHECK: Final = Check(Operation.READ, ResourceType.GROUP, "group_id")
@@ -33,8 +35,9 @@ def consumer_group_heartbeat(call: Call) -> Steps:
 def consumer_group_describe(rule: Elements, call: Call) -> Steps:
     """Describe the groups that the client may describe, with the operations that it may do where it requests them. A
     group with a topic that the client may not describe is refused."""
-    def show(response: ConsumerGroupDescribeResponse) -> Steps:
+    def show(response: ConsumerGroupDescribeResponse | ShareGroupDescribeResponse) -> Steps:
         allowed: dict[str, bool] = {}
+        group: Any
         for group in response.groups:
             if group.error_code == ErrorCode.NONE:
                 yield from _hide(call, group, allowed)
@@ -45,9 +48,15 @@ def consumer_group_describe(rule: Elements, call: Call) -> Steps:
     return serve_elements(rule, call._replace(answer=call.filtered(show)))
 
 
+def _assignments(member: Any) -> tuple[Any, ...]:
+    """Return the assignments in a description. That of a share group's member has no target."""
+    target = getattr(member, "target_assignment", None)
+    return (member.assignment,) if target is None else (member.assignment, target)
+
+
 def _hide(call: Call, group: Any, allowed: dict[str, bool]) -> Steps:
     for member in group.members:
-        for assignment in (member.assignment, member.target_assignment):
+        for assignment in _assignments(member):
             for topic in assignment.topic_partitions:
                 name = topic.topic_name
                 if name not in allowed:

@@ -6,7 +6,17 @@
 from functools import partial
 from typing import Final
 
-from kraft.broker.access import configs, consumer_groups, coordinator, groups, offsets, tokens, topics, transactions
+from kraft.broker.access import (
+    configs,
+    consumer_groups,
+    coordinator,
+    groups,
+    offsets,
+    share_groups,
+    tokens,
+    topics,
+    transactions,
+)
 from kraft.broker.access.refused import (
     log_dirs_refused,
     offset_commit_refused,
@@ -26,9 +36,11 @@ from kraft.broker.access.rules import (
 )
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages import (
+    alter_share_group_offsets_response,
     consumer_group_describe_response,
     delete_groups_response,
     delete_records_response,
+    delete_share_group_offsets_response,
     describe_client_quotas_response,
     describe_groups_response,
     describe_producers_response,
@@ -38,6 +50,7 @@ from kraft.protocol.messages import (
     offset_commit_response,
     offset_delete_response,
     offset_for_leader_epoch_response,
+    share_group_describe_response,
     txn_offset_commit_response,
 )
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsTopicResult
@@ -123,6 +136,26 @@ _DESCRIBE_CONSUMER_GROUPS: Final = Elements(
     "group_ids", "groups", Check(Operation.DESCRIBE, GROUP, "group_ids"),
     lambda code, group: consumer_group_describe_response.DescribedGroup(group_id=group, error_code=code),
     place=Place.FIRST)
+
+_DESCRIBE_SHARE_GROUPS: Final = Elements(
+    "group_ids", "groups", Check(Operation.DESCRIBE, GROUP, "group_ids"),
+    lambda code, group: share_group_describe_response.DescribedGroup(group_id=group, error_code=code),
+    place=Place.FIRST)
+
+_ALTER_SHARE_OFFSETS: Final = Row((_READS_GROUP,), with_message, Elements(
+    "topics", "responses", _of_topics(Operation.READ, "topics.topic_name"),
+    lambda _code, topic: alter_share_group_offsets_response.AlterShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name),
+    Inner("partitions", "partitions",
+          lambda code, each: alter_share_group_offsets_response.AlterShareGroupOffsetsResponsePartition(
+              partition_index=each.partition_index, error_code=code, error_message=code.message)),
+    place=Place.FIRST))
+
+_DELETE_SHARE_OFFSETS: Final = Row(((Check(Operation.DELETE, GROUP, "group_id"),),), with_message, Elements(
+    "topics", "responses", _of_topics(Operation.READ, "topics.topic_name"),
+    lambda code, topic: delete_share_group_offsets_response.DeleteShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name, error_code=code, error_message=code.message),
+    place=Place.FIRST))
 
 _DELETE_GROUPS: Final = Row(elements=Elements(
     "groups_names", "results", Check(Operation.DELETE, GROUP, "groups_names"),
@@ -234,6 +267,15 @@ ROWS: Final[dict[int, Row]] = {
     ApiKey.ADD_RAFT_VOTER: Row(_cluster(Operation.ALTER), as_controller),
     ApiKey.REMOVE_RAFT_VOTER: Row(_cluster(Operation.ALTER), as_controller),
     ApiKey.UPDATE_RAFT_VOTER: Row((_ACTS_FOR_CLUSTER,), as_controller),
+    ApiKey.SHARE_GROUP_HEARTBEAT: Row(
+        by=(consumer_groups.HEARTBEAT_CHECK, share_groups.NAMED_CHECK), serve=share_groups.share_group_heartbeat),
+    ApiKey.SHARE_GROUP_DESCRIBE: Row(
+        by=(_DESCRIBE_SHARE_GROUPS.check, consumer_groups.SHOWN_CHECK),
+        serve=partial(consumer_groups.consumer_group_describe, _DESCRIBE_SHARE_GROUPS)),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Row(
+        by=share_groups.OFFSETS_CHECKS, serve=share_groups.describe_share_group_offsets),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _ALTER_SHARE_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _DELETE_SHARE_OFFSETS,
     ApiKey.DISCOVER_BROKERS: Row((_ACTS_FOR_CLUSTER,)),
     ApiKey.CONTROLLER_HEARTBEAT: Row((_ACTS_FOR_CLUSTER,)),
     ApiKey.DESCRIBE_RECORDER: Row(_cluster(Operation.DESCRIBE)),

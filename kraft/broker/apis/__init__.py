@@ -52,6 +52,9 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "list_offsets": (ApiKey.LIST_OFFSETS,),
     "metadata": (ApiKey.METADATA,),
     "offset_for_leader_epoch": (ApiKey.OFFSET_FOR_LEADER_EPOCH,),
+    "share_groups": (
+        ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS),
     "transaction_requests": (
         ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.LIST_TRANSACTIONS),

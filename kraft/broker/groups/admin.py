@@ -11,6 +11,7 @@ from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.consumer.group import CONSUMER_TYPE, ConsumerGroup
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.shard import Group, GroupShard
+from kraft.broker.groups.share.group import SHARE_TYPE, ShareGroup
 from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
@@ -39,6 +40,9 @@ def _listed(group: Group) -> ListedGroup:
     if isinstance(group, ConsumerGroup):
         return ListedGroup(group_id=group.group_id, protocol_type=CONSUMER_TYPE, group_state=group.state.value,
                            group_type=CONSUMER_TYPE)
+    if isinstance(group, ShareGroup):
+        return ListedGroup(group_id=group.group_id, protocol_type=SHARE_TYPE, group_state=group.state.value,
+                           group_type=SHARE_TYPE)
     return ListedGroup(group_id=group.group_id, protocol_type=group.group_type,
                        group_state="Empty" if group.is_empty else "Stable", group_type=group.group_type)
 
@@ -87,8 +91,28 @@ def delete_groups(state: GroupShard, group_ids: Sequence[str], answer: Answer[li
     if not due:
         state.shard.reply(answer, list(results.values()))
         return
-    left = dict.fromkeys(due)
     state.deleting.update(dict.fromkeys(due, answer))
+    shared = [group for group_id in due if (group := state.share_group(group_id)) is not None and group.has_states]
+    if not shared:
+        _delete(state, results, due, answer)
+        return
+
+    def states_deleted(codes: dict[str, int]) -> None:
+        for group_id, code in codes.items():
+            if code:
+                results[group_id].error_code = code
+                state.deleting.pop(group_id, None)
+        _delete(state, results, [each for each in due if not codes.get(each)], answer)
+
+    # Imported here: a node without share groups starts without the requests about their states.
+    from kraft.broker.groups.share.removing import delete_states
+    delete_states(state, shared, states_deleted)
+
+
+def _delete(state: GroupShard, results: dict[str, DeletableGroupResult], due: Sequence[str],
+            answer: Answer[list[DeletableGroupResult]]) -> None:
+    """Delete groups, and answer with the results of all."""
+    left = dict.fromkeys(due)
 
     def delete(units: Sequence[Unit]) -> None:
         records: list[Record] = []

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Final
 
 from kraft.broker.groups.consumer.cluster import ConsumerGroupConfig, GroupSettings
+from kraft.broker.groups.share.cluster import RecordSettings, ShareGroupConfig
 from kraft.immutable import immutable
+
+READ_UNCOMMITTED: Final = "read_uncommitted"
 
 
 @immutable
@@ -23,19 +27,48 @@ class GroupCoordinatorConfig:
     offset_commit_timeout_ms: int = 5_000                   # offsets.commit.timeout.ms
     new_member_join_timeout_ms: int = 300_000               # no setting in Kafka: a new member's first rebalance
     consumer: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
+    share: ShareGroupConfig = field(default_factory=ShareGroupConfig)
 
 
 def settings_of(config: ConsumerGroupConfig, overrides: Mapping[str, str]) -> GroupSettings:
-    """Return the settings of a group; `overrides` are its own, as texts. One outside of the broker's limits counts as
-    the nearest that is within."""
+    """Return the settings of a consumer group; `overrides` are its own, as texts. One outside of the broker's limits
+    counts as the nearest that is within."""
+    return _group_settings(config, overrides, "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms",
+                           "consumer.assignment.interval.ms")
+
+
+def share_settings_of(config: ShareGroupConfig, overrides: Mapping[str, str]) -> GroupSettings:
+    """Return the settings of a share group, like `settings_of`."""
+    return _group_settings(config, overrides, "share.session.timeout.ms", "share.heartbeat.interval.ms",
+                           "share.assignment.interval.ms")
+
+
+def record_settings_of(config: ShareGroupConfig, overrides: Mapping[str, str]) -> RecordSettings:
+    """Return the settings of a share group for the delivery of records, like `settings_of`."""
     if not overrides:
-        return config.defaults
+        return config.records
+    defaults = config.records
+    return RecordSettings(
+        _chosen(overrides, "share.record.lock.duration.ms", defaults.lock_duration_ms, config.lock_duration_bounds_ms),
+        _chosen(overrides, "share.delivery.count.limit", defaults.delivery_count_limit, config.delivery_count_bounds),
+        _chosen(overrides, "share.partition.max.record.locks", defaults.partition_locks_max,
+                config.partition_locks_bounds),
+        overrides.get("share.auto.offset.reset", defaults.auto_offset_reset),
+        overrides.get("share.isolation.level", READ_UNCOMMITTED) != READ_UNCOMMITTED,
+        overrides.get("share.renew.acknowledge.enable", "true").lower() == "true")
 
-    def chosen(name: str, default: int, bounds: tuple[int, int]) -> int:
-        text = overrides.get(name, "")
-        return min(max(int(text), bounds[0]), bounds[1]) if text.isdecimal() else default
 
+def _group_settings(config: ConsumerGroupConfig | ShareGroupConfig, overrides: Mapping[str, str], session: str,
+                    heartbeat: str, assignment: str) -> GroupSettings:
+    defaults = config.defaults
+    if not overrides:
+        return defaults
     return GroupSettings(
-        chosen("consumer.session.timeout.ms", config.defaults.session_timeout_ms, config.session_bounds_ms),
-        chosen("consumer.heartbeat.interval.ms", config.defaults.heartbeat_interval_ms, config.heartbeat_bounds_ms),
-        chosen("consumer.assignment.interval.ms", config.defaults.assignment_interval_ms, config.assignment_bounds_ms))
+        _chosen(overrides, session, defaults.session_timeout_ms, config.session_bounds_ms),
+        _chosen(overrides, heartbeat, defaults.heartbeat_interval_ms, config.heartbeat_bounds_ms),
+        _chosen(overrides, assignment, defaults.assignment_interval_ms, config.assignment_bounds_ms))
+
+
+def _chosen(overrides: Mapping[str, str], name: str, default: int, bounds: tuple[int, int]) -> int:
+    text = overrides.get(name, "")
+    return min(max(int(text), bounds[0]), bounds[1]) if text.isdecimal() else default

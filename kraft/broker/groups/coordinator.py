@@ -37,7 +37,8 @@ from kraft.broker.groups.classic.rebalancing import prepare_rebalance, restart_s
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.consumer import heartbeats, serving
 from kraft.broker.groups.consumer.group import ConsumerGroup
-from kraft.broker.groups.shard import Environment, GroupShard, TopicView
+from kraft.broker.groups.shard import Environment, GroupShard, SharePort, TopicView
+from kraft.broker.groups.share.group import ShareGroup
 from kraft.broker.groups.transactional_commits import TransactionPort
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -80,19 +81,25 @@ class ServedGroups(GroupShard):
                     prepare_rebalance(self, group)
             elif isinstance(group, ConsumerGroup):
                 serving.start(self, group)
+            elif isinstance(group, ShareGroup):
+                # Imported here: a node without share groups starts without what serves them.
+                from kraft.broker.groups.share.serving import start
+                start(self, group)
         expiry.schedule(self)
 
 
 class GroupCoordinator(Coordinator[ServedGroups]):
     """Coordinator that serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, TxnOffsetCommit, OffsetFetch,
     OffsetDelete, ListGroups, DescribeGroups, DeleteGroups, ConsumerGroupHeartbeat and ConsumerGroupDescribe in the
-    versions of their schemas.
+    versions of their schemas. `share.requests` serves those of share groups with it.
     """
 
     def __init__(self, config: GroupCoordinatorConfig, port: AppendPort, topics: TopicView,
-                 new_uuid: Callable[[], UUID], transactions: TransactionPort | None = None) -> None:
-        """`new_uuid` creates the random part of member ids. Without `transactions`, TxnOffsetCommit is not served."""
-        self._environment = Environment(config, topics, new_uuid)
+                 new_uuid: Callable[[], UUID], transactions: TransactionPort | None = None,
+                 share: SharePort | None = None) -> None:
+        """`new_uuid` creates the random part of member ids. Without `transactions`, TxnOffsetCommit is not served.
+        Without `share`, share groups are not assigned partitions."""
+        self._environment = Environment(config, topics, new_uuid, share)
         super().__init__(Shards(port, self._make_shard, config.offset_commit_timeout_ms), {
             JoinGroupRequest: self._join,
             SyncGroupRequest: self._sync,
@@ -132,15 +139,16 @@ class GroupCoordinator(Coordinator[ServedGroups]):
     def partitions_deleted(self, partitions: Iterable[tuple[str, int]], now_ms: int) -> None:
         """Delete the offsets that groups committed for these deleted (topic, partition) pairs, during the next ticks.
 
-        A shard that cannot write keeps them; they expire like others.
+        A shard that cannot write keeps them; they expire like others. Share groups drop the states of the partitions.
         """
         deleted = dict.fromkeys(partitions)
         for _, state in self.shards.active(now_ms):
             expiry.delete_partitions(state, deleted)
+            expiry.drop_states(state)
 
     # ---------------------------------------------------------------- requests about one group
 
-    def _in_shard(self, group_id: str, answer: Answer[M], now_ms: int, act: Callable[[ServedGroups], None]) -> None:
+    def in_shard(self, group_id: str, answer: Answer[M], now_ms: int, act: Callable[[ServedGroups], None]) -> None:
         """Run `act` in the shard of a group and turn a refusal into the answer."""
         def checked(state: ServedGroups) -> None:
             state.check_not_deleting(group_id)
@@ -160,7 +168,7 @@ class GroupCoordinator(Coordinator[ServedGroups]):
                   <= config.group_max_session_timeout_ms):
             respond(refusals.join_group(context, ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.join(state, request, answer))
+            self.in_shard(request.group_id, answer, now_ms, lambda state: routing.join(state, request, answer))
 
     def _sync(self, request: SyncGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[SyncGroupResponse] = Answer(context, respond, lambda error, _: refusals.sync_group(error))
@@ -170,14 +178,14 @@ class GroupCoordinator(Coordinator[ServedGroups]):
         elif not request.group_id:
             respond(refusals.sync_group(ErrorCode.INVALID_GROUP_ID))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.sync(state, request, answer))
+            self.in_shard(request.group_id, answer, now_ms, lambda state: routing.sync(state, request, answer))
 
     def _heartbeat(self, request: HeartbeatRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[HeartbeatResponse] = Answer(context, respond, lambda error, _: refusals.heartbeat(error))
         if not request.group_id:
             respond(refusals.heartbeat(ErrorCode.INVALID_GROUP_ID))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.heartbeat(state, request, answer))
+            self.in_shard(request.group_id, answer, now_ms, lambda state: routing.heartbeat(state, request, answer))
 
     def _leave(self, request: LeaveGroupRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         answer: Answer[LeaveGroupResponse] = Answer(
@@ -185,7 +193,7 @@ class GroupCoordinator(Coordinator[ServedGroups]):
         if not request.group_id:
             respond(refusals.leave_group(request, context, ErrorCode.INVALID_GROUP_ID))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: routing.leave(state, request, answer))
+            self.in_shard(request.group_id, answer, now_ms, lambda state: routing.leave(state, request, answer))
 
     def _consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, context: RequestContext, respond: Respond,
                             now_ms: int) -> None:
@@ -195,7 +203,7 @@ class GroupCoordinator(Coordinator[ServedGroups]):
             respond(serving.refusal(refused.error, str(refused)))
             return
         answer: Answer[ConsumerGroupHeartbeatResponse] = Answer(context, respond, serving.refusal)
-        self._in_shard(request.group_id, answer, now_ms, lambda state: serving.heartbeat(state, request, answer))
+        self.in_shard(request.group_id, answer, now_ms, lambda state: serving.heartbeat(state, request, answer))
 
     def _commit(self, request: OffsetCommitRequest, context: RequestContext, respond: Respond, now_ms: int) -> None:
         known, refused = topic_checks.split_commit(request, context.api_version, self._environment.topics)
@@ -205,7 +213,7 @@ class GroupCoordinator(Coordinator[ServedGroups]):
         answer: Answer[OffsetCommitResponse] = Answer(
             context, lambda response: respond(topic_checks.merge_commit(refused, response)),
             lambda error, _: refusals.offset_commit(known, error))
-        self._in_shard(request.group_id, answer, now_ms, lambda state: offset_requests.commit(state, known, answer))
+        self.in_shard(request.group_id, answer, now_ms, lambda state: offset_requests.commit(state, known, answer))
 
     def _commit_in_transaction(self, transactions: TransactionPort, request: TxnOffsetCommitRequest,
                                context: RequestContext, respond: Respond, now_ms: int) -> None:
@@ -217,7 +225,7 @@ class GroupCoordinator(Coordinator[ServedGroups]):
             context, lambda response: respond(topic_checks.merge_txn_commit(refused, response)),
             lambda error, _: transactional_commits.refusal(known, error, context.api_version))
         if request.group_id:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: transactional_commits.commit(
+            self.in_shard(request.group_id, answer, now_ms, lambda state: transactional_commits.commit(
                 state, known, answer, transactions))
         else:
             answer.give(answer.refusal(ErrorCode.INVALID_GROUP_ID))
@@ -230,7 +238,7 @@ class GroupCoordinator(Coordinator[ServedGroups]):
         if not request.group_id:
             respond(refusals.offset_delete(ErrorCode.INVALID_GROUP_ID))
         else:
-            self._in_shard(request.group_id, answer, now_ms, lambda state: offset_requests.delete(state, known, answer))
+            self.in_shard(request.group_id, answer, now_ms, lambda state: offset_requests.delete(state, known, answer))
 
     # ---------------------------------------------------------------- requests about several groups
 

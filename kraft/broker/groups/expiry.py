@@ -16,6 +16,7 @@ from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.broker.groups.shard import Group, GroupShard
+from kraft.broker.groups.share.group import ShareGroup
 from kraft.broker.groups.steps import Unit, new_key, units_of, visit
 
 _KEY = ("expiry",)
@@ -48,12 +49,16 @@ def expire(state: GroupShard, units: Iterable[Unit]) -> None:
 
 
 def _is_over(state: GroupShard, group: Group) -> bool:
+    if isinstance(group, ShareGroup):
+        return False        # only an operator deletes one
     if state.offsets.of_group(group.group_id) or state.offsets.has_open_transactions(group.group_id):
         return False
     return group.state is GroupState.EMPTY if isinstance(group, ClassicGroup) else group.is_empty
 
 
 def _is_expired(state: GroupShard, group: Group, topic: str, offset: CommittedOffset) -> bool:
+    if isinstance(group, ShareGroup):
+        return False        # an offset from before it was a share group belongs to nobody
     if isinstance(group, ForeignGroup):
         if not group.is_empty:
             return False
@@ -87,3 +92,18 @@ def delete_partitions(state: GroupShard, deleted: Collection[tuple[str, int]]) -
     key = new_key(state, "deleted partitions")
     state.shard.after(key, 0, lambda: visit(
         state, key, units_of(state, state.offsets.groups()), delete, lambda _: None))
+
+
+def drop_states(state: GroupShard) -> None:
+    """Remove deleted topics from the states of share groups, over as many ticks as that needs. The share coordinators
+    delete the states of such topics themselves."""
+    group_ids = [group_id for group_id, group in state.groups.items() if isinstance(group, ShareGroup)]
+    if not group_ids:
+        return
+    # Imported here: a node without share groups starts without the classes of their records.
+    from kraft.broker.groups.share.removing import drop_deleted_topics
+    key = new_key(state, "deleted topics")
+    units: Iterable[Unit] = ((group_id, None) for group_id in group_ids)
+    state.shard.after(key, 0, lambda: visit(
+        state, key, iter(units), lambda some: drop_deleted_topics(state, [group_id for group_id, _ in some]),
+        lambda _: None))

@@ -1,4 +1,4 @@
-"""Groups of other protocols in the partition: share and streams groups.
+"""Groups of another protocol in the partition: streams groups.
 
 Their records are kept unchanged, by key, so that nothing of them is lost. Such groups can be listed and their offsets
 can be read. One without members can be deleted, record by record.
@@ -19,15 +19,8 @@ class ForeignKind(NamedTuple):
     is_member: bool = False
 
 
-# Record key types (record-types.json). Types 9 and 18 were never released with a value that still exists.
+# Record key types (record-types.json). Type 18 was never released with a value that still exists.
 FOREIGN_KINDS = {
-    9: ForeignKind("share"),
-    10: ForeignKind("share", is_member=True),
-    11: ForeignKind("share", is_group=True),
-    12: ForeignKind("share"),
-    13: ForeignKind("share"),
-    14: ForeignKind("share"),
-    15: ForeignKind("share"),
     17: ForeignKind("streams", is_group=True),
     18: ForeignKind("streams"),
     19: ForeignKind("streams", is_member=True),

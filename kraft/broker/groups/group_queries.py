@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.gather import Gather
@@ -45,7 +45,7 @@ from kraft.protocol.messages.offset_fetch_response import (
 M = TypeVar("M")
 P = TypeVar("P")
 S = TypeVar("S", bound=GroupShard)
-D = TypeVar("D", DescribedGroup, DescribedConsumerGroup)
+D = TypeVar("D", bound="Described")
 Respond: TypeAlias = Callable[[Any], None]
 
 FIRST_FETCH_VERSION_OF_MANY_GROUPS = 8
@@ -54,6 +54,13 @@ FIRST_FETCH_VERSION_WITH_ERROR = 2
 # Operations on a group that every client may do without authorization, as bits: READ, DELETE, DESCRIBE,
 # DESCRIBE_CONFIGS and ALTER_CONFIGS.
 ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+
+
+class Described(Protocol):
+    """Description of a group of any kind."""
+
+    error_code: int
+    authorized_operations: int
 
 
 def _serve(shards: Shards[S], partition: int | None, answer: Answer[P], now_ms: int, act: Callable[[S], None]) -> None:
@@ -164,24 +171,24 @@ def list_groups(shards: Shards[S], request: ListGroupsRequest, context: RequestC
 def describe(shards: Shards[S], request: DescribeGroupsRequest, context: RequestContext, respond: Respond,
              now_ms: int) -> None:
     """Describe each group, as one of the classic protocol, from its shard."""
-    _describe(shards, request.groups, request.include_authorized_operations, context, now_ms,
-              refused=lambda group_id, error: DescribedGroup(error_code=error, group_id=group_id, members=[]),
-              describe_one=lambda state, group_id: admin.describe(state, group_id, context.api_version),
-              done=lambda groups: respond(DescribeGroupsResponse(groups=groups)))
+    describe_each(shards, request.groups, request.include_authorized_operations, context, now_ms,
+                  refused=lambda group_id, error: DescribedGroup(error_code=error, group_id=group_id, members=[]),
+                  describe_one=lambda state, group_id: admin.describe(state, group_id, context.api_version),
+                  done=lambda groups: respond(DescribeGroupsResponse(groups=groups)))
 
 
 def describe_consumer_groups(shards: Shards[S], request: ConsumerGroupDescribeRequest, context: RequestContext,
                              respond: Respond, now_ms: int) -> None:
     """Describe each group, as one of the consumer protocol, from its shard."""
-    _describe(shards, request.group_ids, request.include_authorized_operations, context, now_ms,
-              refused=lambda group_id, error: DescribedConsumerGroup(error_code=error, group_id=group_id),
-              describe_one=describing.describe,
-              done=lambda groups: respond(ConsumerGroupDescribeResponse(groups=groups)))
+    describe_each(shards, request.group_ids, request.include_authorized_operations, context, now_ms,
+                  refused=lambda group_id, error: DescribedConsumerGroup(error_code=error, group_id=group_id),
+                  describe_one=describing.describe,
+                  done=lambda groups: respond(ConsumerGroupDescribeResponse(groups=groups)))
 
 
-def _describe(shards: Shards[S], group_ids: list[str], with_operations: bool, context: RequestContext, now_ms: int, *,
-              refused: Callable[[str, ErrorCode], D], describe_one: Callable[[S, str], D],
-              done: Callable[[list[D]], None]) -> None:
+def describe_each(shards: Shards[S], group_ids: list[str], with_operations: bool, context: RequestContext, now_ms: int,
+                  *, refused: Callable[[str, ErrorCode], D], describe_one: Callable[[S, str], D],
+                  done: Callable[[list[D]], None]) -> None:
     """Call `done` with the description of each group, or with what `refused` makes of the refusal of its shard."""
     def merge(parts: list[list[D]]) -> None:
         groups = [group for part in parts for group in part]

@@ -9,15 +9,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 from kraft.broker.coordinator.shard import Record, StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.classic.member import Member
-from kraft.broker.groups.consumer.records import TYPES, Change, decode_change
+from kraft.broker.groups.consumer.group import ConsumerGroup
+from kraft.broker.groups.consumer.records import TYPES, decode_change
 from kraft.broker.groups.foreign import FOREIGN_KINDS, foreign_group_id, key_type
 from kraft.broker.groups.offsets import CommittedOffset
+from kraft.broker.groups.share.group import ShareGroup
 from kraft.immutable import immutable
+from kraft.protocol.message import Message
 from kraft.protocol.messages.group_metadata_key import GroupMetadataKey
 from kraft.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraft.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -32,6 +35,9 @@ GROUP_METADATA_TYPE = 2
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 4
 OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1   # the only one with the expiry time that old clients send
+CHANGE_VERSION = 0
+SHARE_TYPES = range(10, 16)
+"""Types of the records of share groups. No released version has written values of type 9, which Kafka skips."""
 
 
 @immutable
@@ -60,18 +66,44 @@ class ForeignReplay:
     type: int
 
 
+class GroupChange(Protocol):
+    """Change of a consumer or share group: a record. The last field of its tuple is the value; None or False is a
+    tombstone."""
+
+    def apply(self, group: Any) -> None:
+        """Apply the change to a group of its kind."""
+
+    def frame(self, group_id: str) -> tuple[Message, Message | None]:
+        """Return key and value of the record."""
+
+    def __getitem__(self, index: SupportsIndex) -> Any:
+        """Return a field."""
+
+
 @immutable
-class ConsumerReplay:
-    """Record of a consumer group."""
+class ChangeReplay:
+    """Record of a consumer or share group."""
 
     group_id: str
-    change: Change
+    kind: type[ConsumerGroup | ShareGroup]
+    change: GroupChange
 
 
-Replay: TypeAlias = GroupReplay | OffsetReplay | ConsumerReplay | ForeignReplay
+Replay: TypeAlias = GroupReplay | OffsetReplay | ChangeReplay | ForeignReplay
+
+
+def deletes(change: GroupChange) -> bool:
+    """Return whether the record of a change is a tombstone."""
+    return change[-1] is None or change[-1] is False
 
 
 # -------------------------------------------------------------------- writing
+
+def record_of(group_id: str, change: GroupChange, now_ms: int) -> Record:
+    """Return the record of a change of a consumer or share group."""
+    key, value = change.frame(group_id)
+    return Record(GROUPS.encode_key(key), None if value is None else GROUPS.encode_value(value, CHANGE_VERSION), now_ms)
+
 
 def group_key(group_id: str) -> bytes:
     return GROUPS.encode_key(GroupMetadataKey(group=group_id))
@@ -158,8 +190,8 @@ def decode(record: StoredRecord) -> Replay | None:
         if record.value is not None:
             value = GroupMetadataValue.decode(record.value[2:], _version(record.value))
         return GroupReplay(key.group, value)
-    if type_ in TYPES:
-        return _decode_consumer(record)
+    if type_ in TYPES or type_ in SHARE_TYPES:
+        return _decode_change(record, type_)
     if type_ in FOREIGN_KINDS:
         return ForeignReplay(foreign_group_id(record.key), type_)
     return None
@@ -174,12 +206,16 @@ def _decode_offset(record: StoredRecord) -> OffsetReplay:
     return OffsetReplay(key.group, key.topic, key.partition, offset)
 
 
-def _decode_consumer(record: StoredRecord) -> ConsumerReplay:
+def _decode_change(record: StoredRecord, type_: int) -> ChangeReplay:
     key: Any = GROUPS.decode_key(record.key)
     value = None if record.value is None else GROUPS.decode_value(key, record.value)[0]
+    if type_ in SHARE_TYPES:
+        # Imported here: a node without share groups starts without the classes of their records.
+        from kraft.broker.groups.share.records import decode_change as decode_share_change
+        return ChangeReplay(key.group_id, ShareGroup, decode_share_change(key, value))
     change = decode_change(key, value)
     assert change is not None, "a type of consumer groups has no reader"
-    return ConsumerReplay(key.group_id, change)
+    return ChangeReplay(key.group_id, ConsumerGroup, change)
 
 
 def _version(value: bytes) -> int:

@@ -15,6 +15,7 @@ from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import ZERO_UUID, CommittedOffset
 from kraft.broker.groups.shard import Group, GroupShard
+from kraft.broker.groups.share.group import ShareGroup
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kraft.protocol.messages.offset_commit_response import (
@@ -95,7 +96,7 @@ def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
         group.check_offset_commit(
             request.member_id, generation_id, api_version >= FIRST_COMMIT_VERSION_THAT_KNOWS_GROUP_ID_NOT_FOUND,
             committed_partitions(state, request.topics))
-    elif group.group_type == "share":
+    elif isinstance(group, ShareGroup):
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     elif generation_id >= 0 or not group.is_empty:
         raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -163,7 +164,7 @@ def _has_offsets(state: GroupShard, request: OffsetFetchRequestGroup) -> bool:
     if isinstance(group, ConsumerGroup):
         group.check_offset_fetch(request.member_id, request.member_epoch)
         return True
-    if isinstance(group, ForeignGroup) and group.group_type != "share":
+    if isinstance(group, ForeignGroup):
         if request.member_id is not None or request.member_epoch >= 0:
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         return True
@@ -179,7 +180,7 @@ def delete(state: GroupShard, request: OffsetDeleteRequest, answer: Answer[Offse
     if isinstance(group, ClassicGroup):
         if group.state is not GroupState.EMPTY and not group.is_consumer_type:
             raise RefusedError(ErrorCode.NON_EMPTY_GROUP)
-    elif isinstance(group, ForeignGroup) and group.group_type == "share":
+    elif isinstance(group, ShareGroup):
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     records = []
     topics = []

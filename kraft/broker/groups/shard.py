@@ -6,7 +6,7 @@ This is the state and its replay. The neighbouring modules decide what a request
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
@@ -18,20 +18,26 @@ from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.consumer.cluster import Topics
 from kraft.broker.groups.consumer.group import ConsumerGroup
-from kraft.broker.groups.consumer.records import Change, deletes, deletion, record_of
+from kraft.broker.groups.consumer.records import deletion
+from kraft.broker.groups.epochs import EpochGroup
 from kraft.broker.groups.foreign import FOREIGN_KINDS, ForeignGroup
 from kraft.broker.groups.group_records import (
-    ConsumerReplay,
+    ChangeReplay,
     ForeignReplay,
+    GroupChange,
     GroupReplay,
     OffsetReplay,
     decode,
+    deletes,
     group_record,
+    record_of,
 )
 from kraft.broker.groups.offsets import OffsetTable
+from kraft.broker.groups.share.group import ShareGroup
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.message import Message
 
-Group: TypeAlias = ClassicGroup | ConsumerGroup | ForeignGroup
+Group: TypeAlias = ClassicGroup | ConsumerGroup | ShareGroup | ForeignGroup
 
 
 class TopicView(Topics, Protocol):
@@ -41,15 +47,38 @@ class TopicView(Topics, Protocol):
         """Return whether the topic exists and has that partition."""
 
 
+class SharePort(Protocol):
+    """Queries of share groups to other brokers. Each answer comes once, in a later call, with the time."""
+
+    @property
+    def is_ready(self) -> bool:
+        """True once there is a way to the share coordinators."""
+
+    def send(self, request: Message, answer: Callable[[Any, int], None]) -> None:
+        """Send a request about the states of one group's partitions to the share coordinators (`SharePersister`)."""
+
+    def ends(self, places: Sequence[tuple[str, int]], answer: Callable[[Mapping[tuple[str, int], int], int], None]
+             ) -> None:
+        """Find the ends of partitions, by topic and index, as consumers see them. `answer` gets those that were
+        found."""
+
+
 class Environment:
     """Common parts of all shards of a coordinator; its fields may be replaced at runtime."""
 
-    __slots__ = ("config", "new_uuid", "topics")
+    __slots__ = ("_share", "config", "new_uuid", "topics")
 
-    def __init__(self, config: GroupCoordinatorConfig, topics: TopicView, new_uuid: Callable[[], UUID]) -> None:
+    def __init__(self, config: GroupCoordinatorConfig, topics: TopicView, new_uuid: Callable[[], UUID],
+                 share: SharePort | None) -> None:
         self.config = config
         self.topics = topics
         self.new_uuid = new_uuid
+        self._share = share
+
+    @property
+    def share(self) -> SharePort | None:
+        """Way to other brokers for share groups; None while there is no way to the share coordinators."""
+        return self._share if self._share is not None and self._share.is_ready else None
 
 
 class Verification:
@@ -96,8 +125,8 @@ class GroupShard:
                                 record.producer_id)
         elif isinstance(replayed, GroupReplay):
             self._replay_group(replayed)
-        elif isinstance(replayed, ConsumerReplay):
-            self._apply(replayed.group_id, replayed.change)
+        elif isinstance(replayed, ChangeReplay):
+            self._apply(replayed.kind, replayed.group_id, replayed.change)
         elif isinstance(replayed, ForeignReplay):
             self._replay_foreign(replayed, record)
 
@@ -123,15 +152,15 @@ class GroupShard:
             group = self.groups[replayed.group_id] = ClassicGroup(replayed.group_id)
         group.apply(replayed.value)
 
-    def _apply(self, group_id: str, change: Change) -> None:
-        """Apply a change of a consumer group. A value makes a group of another kind a consumer group: offsets that were
+    def _apply(self, kind: type[ConsumerGroup | ShareGroup], group_id: str, change: GroupChange) -> None:
+        """Apply a change of a group of that kind. A value makes a group of another kind one of this: offsets that were
         committed before stand before it in the log (KAFKA-20254). A tombstone is of a group that is another one now,
-        unless the group is a consumer group (KAFKA-17306)."""
+        unless the group is of this kind (KAFKA-17306)."""
         group = self.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, kind):
             if deletes(change):
                 return
-            group = self.groups[group_id] = ConsumerGroup(group_id)
+            group = self.groups[group_id] = kind(group_id)
         change.apply(group)
         if group.is_blank:
             self._forget(group_id)
@@ -183,15 +212,20 @@ class GroupShard:
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def write_changes(self, group_id: str, changes: Sequence[Change], before: Sequence[Record] = (),
-                      after: Sequence[Record] = ()) -> None:
-        """Append the records of changes of a consumer group as one batch, between other records, and apply them. Raises
-        RefusedError when the append failed; then nothing changed."""
+    def share_group(self, group_id: str) -> ShareGroup | None:
+        """Return the share group of that name, or None."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
+    def write_changes(self, group_id: str, changes: Sequence[GroupChange], before: Sequence[Record] = (),
+                      after: Sequence[Record] = (), kind: type[ConsumerGroup | ShareGroup] = ConsumerGroup) -> None:
+        """Append the records of changes of a group of that kind as one batch, between other records, and apply them.
+        Raises RefusedError when the append failed; then nothing changed."""
         def apply() -> None:
             for record in before:
                 self.replay(StoredRecord(-1, record.key, record.value))
             for change in changes:
-                self._apply(group_id, change)
+                self._apply(kind, group_id, change)
             for record in after:
                 self.replay(StoredRecord(-1, record.key, record.value))
 
@@ -233,8 +267,8 @@ class GroupShard:
         group = self.groups[group_id]
         if isinstance(group, ForeignGroup):
             return [Record(key, None, self.now_ms) for key in group.deletion_order()]
-        if isinstance(group, ConsumerGroup):
-            return [record_of(group_id, change, self.now_ms) for change in deletion(group)]
+        if isinstance(group, EpochGroup):
+            return [record_of(group_id, change, self.now_ms) for change in _deletion(group)]
         return [group_record(group_id, None, self.now_ms)]
 
     def existing_group(self, group_id: str) -> Group:
@@ -243,3 +277,12 @@ class GroupShard:
         if group is None:
             raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
+
+
+def _deletion(group: ConsumerGroup | ShareGroup) -> Sequence[GroupChange]:
+    """Return the changes that delete all records of a group."""
+    if isinstance(group, ConsumerGroup):
+        return deletion(group)
+    # Imported here: a node without share groups starts without the classes of their records.
+    from kraft.broker.groups.share.records import deletion as share_deletion
+    return share_deletion(group)

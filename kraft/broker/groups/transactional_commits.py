@@ -22,6 +22,7 @@ from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.offset_requests import commit_records, committed_partitions
 from kraft.broker.groups.shard import GroupShard
+from kraft.broker.groups.share.group import ShareGroup
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraft.protocol.messages.txn_offset_commit_response import (
@@ -114,7 +115,7 @@ def _check_group(state: GroupShard, request: TxnOffsetCommitRequest) -> None:
     elif isinstance(group, ConsumerGroup):
         if names_member:
             _check_member(state, group, request)
-    elif group.group_type == "share":
+    elif isinstance(group, ShareGroup):
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     elif names_member:
         raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)

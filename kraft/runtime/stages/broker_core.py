@@ -13,6 +13,7 @@ from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.consumer.assignors import assignor_names
 from kraft.broker.groups.consumer.cluster import ConsumerGroupConfig, GroupSettings
 from kraft.broker.groups.coordinator import GroupCoordinator
+from kraft.broker.groups.share.cluster import RecordSettings, ShareGroupConfig, check_assignors
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.transactions.config import TransactionCoordinatorConfig
@@ -30,6 +31,7 @@ from kraft.runtime.quorum.control_plane import ControlPlane
 from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, CoordinatorDriver
 from kraft.runtime.replicas.manager import ReplicaManager
 from kraft.runtime.replicas.marker_sender import MarkerSender
+from kraft.runtime.replicas.share_port import BrokerSharePort
 from kraft.runtime.replicas.transaction_checks import OffsetsTransactions, TransactionChecks
 from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.storage import Storage
@@ -50,8 +52,10 @@ class BrokerCore:
         transaction_appends = CoordinatorAppends(TRANSACTION_TOPIC, path.table, now_ms)
         self.image_topics = ImageTopics(control.image, self._covers_start)
         offsets_transactions = OffsetsTransactions(path.table, now_ms, self.schedule)
+        share_port = BrokerSharePort(config.node_id, dialer, now_ms, self.schedule, on_failure)
+        self._opened.callback(share_port.close)
         groups = GroupCoordinator(group_config(config.__getitem__), appends, self.image_topics, uuid.uuid4,
-                                  offsets_transactions)
+                                  offsets_transactions, share_port)
         appends.coordinator = groups
         transactions = TransactionCoordinator(
             transaction_config(config.__getitem__), transaction_appends, self.image_topics, _ProducerIds(self))
@@ -64,6 +68,7 @@ class BrokerCore:
             telemetry=ClientTelemetry(uuid.uuid4, _client_series(config)), cold_reader=path.cold_reader,
             loggers=LoggerLevels(), leaders=lines.checks, authorizer=control.quorum.authorizer,
             endpoints=dict(endpoints), faults=ApplyFaults(_report_fault, _report_repair))
+        share_port.broker = self.broker
         if self.broker.authorizer is not None:
             path.authorize(self.broker.authorizer)
         path.table.explain(self.broker.absence_by_key)
@@ -130,7 +135,7 @@ def group_config(setting: Callable[[str], Value]) -> GroupCoordinatorConfig:
         offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
         offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
         offset_commit_timeout_ms=number("offsets.commit.timeout.ms"),
-        consumer=_consumer_config(setting, number))
+        consumer=_consumer_config(setting, number), share=_share_config(setting, number))
 
 
 def _consumer_config(setting: Callable[[str], Value], number: Callable[[str], int]) -> ConsumerGroupConfig:
@@ -148,6 +153,30 @@ def _consumer_config(setting: Callable[[str], Value], number: Callable[[str], in
                              number("group.consumer.max.heartbeat.interval.ms")),
         assignment_bounds_ms=(number("group.consumer.min.assignment.interval.ms"),
                               number("group.consumer.max.assignment.interval.ms")))
+
+
+def _share_config(setting: Callable[[str], Value], number: Callable[[str], int]) -> ShareGroupConfig:
+    check_assignors(setting("group.share.assignors"))
+    return ShareGroupConfig(
+        max_size=number("group.share.max.size"),
+        initialize_retry_ms=number("group.share.initialize.retry.interval.ms"),
+        defaults=GroupSettings(number("group.share.session.timeout.ms"), number("group.share.heartbeat.interval.ms"),
+                               number("group.share.assignment.interval.ms")),
+        session_bounds_ms=(number("group.share.min.session.timeout.ms"), number("group.share.max.session.timeout.ms")),
+        heartbeat_bounds_ms=(number("group.share.min.heartbeat.interval.ms"),
+                             number("group.share.max.heartbeat.interval.ms")),
+        assignment_bounds_ms=(number("group.share.min.assignment.interval.ms"),
+                              number("group.share.max.assignment.interval.ms")),
+        records=RecordSettings(
+            lock_duration_ms=number("group.share.record.lock.duration.ms"),
+            delivery_count_limit=number("group.share.delivery.count.limit"),
+            partition_locks_max=number("group.share.partition.max.record.locks")),
+        lock_duration_bounds_ms=(number("group.share.min.record.lock.duration.ms"),
+                                 number("group.share.max.record.lock.duration.ms")),
+        delivery_count_bounds=(number("group.share.min.delivery.count.limit"),
+                               number("group.share.max.delivery.count.limit")),
+        partition_locks_bounds=(number("group.share.min.partition.max.record.locks"),
+                                number("group.share.max.partition.max.record.locks")))
 
 
 def transaction_config(setting: Callable[[str], Value]) -> TransactionCoordinatorConfig:

@@ -47,12 +47,12 @@ NETWORK_LOGON: Final = 3
 _CREATING: Final = (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.CREATE_ACLS, ApiKey.CREATE_DELEGATION_TOKEN,
                     ApiKey.ADD_RAFT_VOTER)
 _DELETING: Final = (ApiKey.DELETE_TOPICS, ApiKey.DELETE_RECORDS, ApiKey.DELETE_ACLS, ApiKey.DELETE_GROUPS,
-                    ApiKey.OFFSET_DELETE, ApiKey.UNREGISTER_BROKER, ApiKey.REMOVE_RAFT_VOTER,
-                    ApiKey.EXPIRE_DELEGATION_TOKEN)
+                    ApiKey.OFFSET_DELETE, ApiKey.DELETE_SHARE_GROUP_OFFSETS, ApiKey.UNREGISTER_BROKER,
+                    ApiKey.REMOVE_RAFT_VOTER, ApiKey.EXPIRE_DELEGATION_TOKEN)
 _UPDATING: Final = (ApiKey.PRODUCE, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ELECT_LEADERS,
                     ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.UPDATE_FEATURES,
                     ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.RENEW_DELEGATION_TOKEN,
-                    ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+                    ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_SHARE_GROUP_OFFSETS)
 _ACTIVITY: Final[dict[int, int]] = {**dict.fromkeys(_CREATING, CREATE), **dict.fromkeys(_DELETING, DELETE),
                     **dict.fromkeys(_UPDATING, UPDATE)}
 REFUSALS: Final = tuple(int(code) for code in ErrorCode if code.name.endswith("AUTHORIZATION_FAILED"))

@@ -143,6 +143,12 @@ def _group_offsets(request: Any, _find: FindTopic) -> Iterator[Named]:
                 for each in request.topics)
 
 
+def _share_group_offsets(request: Any, _find: FindTopic) -> Iterator[Named]:
+    yield Named("group", request.group_id)
+    yield from (Named("topic", each.topic_name, _some(part.partition_index for part in getattr(each, "partitions", ())))
+                for each in request.topics)
+
+
 def _created_acls(request: Any, _find: FindTopic) -> Iterator[Named]:
     return (Named(acl_kind(each.resource_type), each.resource_name, (each.principal,)) for each in request.creations)
 
@@ -197,6 +203,8 @@ _CHANGES: Final[dict[int, Callable[[Any, FindTopic], Iterator[Named]]]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _configs,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _partitions,
     ApiKey.OFFSET_DELETE: _group_offsets,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _share_group_offsets,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _share_group_offsets,
     ApiKey.ALTER_CLIENT_QUOTAS: _quotas,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _credentials,
     ApiKey.UPDATE_FEATURES: _features,

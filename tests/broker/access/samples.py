@@ -109,6 +109,19 @@ SAMPLES: Final = [
     Sample(ApiKey.CONSUMER_GROUP_HEARTBEAT, {**A_GROUP, "subscribed_topic_names": ["orders"]},
            (READ_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC)),
     Sample(ApiKey.CONSUMER_GROUP_DESCRIBE, {"group_ids": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
+    Sample(ApiKey.SHARE_GROUP_HEARTBEAT, {**A_GROUP, "subscribed_topic_names": ["orders"]},
+           (READ_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC)),
+    Sample(ApiKey.SHARE_GROUP_DESCRIBE, {"group_ids": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
+    Sample(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, {"groups": ("DescribeShareGroupOffsetsRequestGroup", [
+        {"group_id": "g", "topics": topics("DescribeShareGroupOffsetsRequestTopic", name="topic_name")}])},
+        (DESCRIBE_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC),
+        {"groups": ("DescribeShareGroupOffsetsResponseGroup", [{"group_id": "g"}])}),
+    Sample(ApiKey.ALTER_SHARE_GROUP_OFFSETS, {**A_GROUP, "topics": topics(
+        "AlterShareGroupOffsetsRequestTopic", "AlterShareGroupOffsetsRequestPartition", name="topic_name")},
+        (READ_GROUP, READ_ORDERS), (NO_GROUP, NO_TOPIC)),
+    Sample(ApiKey.DELETE_SHARE_GROUP_OFFSETS, {**A_GROUP, "topics": (
+        "DeleteShareGroupOffsetsRequestTopic", [{"topic_name": "orders"}])},
+        (on(Operation.DELETE, GROUP, "g"), READ_ORDERS), (NO_GROUP, NO_TOPIC)),
     Sample(ApiKey.CREATE_TOPICS, {"timeout_ms": 10_000, "topics": ("CreatableTopic", [
         {"name": "new", "num_partitions": 1, "replication_factor": 1}])},
            ((*on(Operation.CREATE, TOPIC, "new"), *cluster(Operation.CREATE)),), (NO_TOPIC,)),

@@ -18,6 +18,8 @@ from kraft.protocol.messages import (
     consumer_group_describe_response,
     describe_delegation_token_response,
     describe_groups_response,
+    describe_share_group_offsets_request,
+    describe_share_group_offsets_response,
     describe_transactions_response,
     find_coordinator_response,
     incremental_alter_configs_request,
@@ -26,6 +28,7 @@ from kraft.protocol.messages import (
     offset_commit_response,
     offset_fetch_request,
     offset_fetch_response,
+    share_group_describe_response,
     write_txn_markers_request,
 )
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -40,6 +43,7 @@ from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kraft.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraft.runtime.net.controller_channel import refusal
 from kraft.security.access import Access
 from kraft.security.acls import Operation, ResourceType
@@ -250,3 +254,43 @@ def test_a_consumer_group_is_shown_with_topics_that_the_client_may_describe(topi
     [group] = served.answer.groups
     assert (group.error_code, len(group.members), group.group_epoch) == (error, *((0, 0) if error else (1, 4)))
     assert group.authorized_operations == (-2**31 if error else 1 << Operation.READ | 1 << Operation.DESCRIBE)
+
+
+@pytest.mark.parametrize(("topic", "error"), [("orders", NONE), ("secret", NO_TOPIC)])
+def test_a_share_group_is_shown_with_topics_that_the_client_may_describe(topic: str, error: ErrorCode) -> None:
+    of = share_group_describe_response
+    member = of.Member(member_id="m", assignment=of.Assignment(topic_partitions=[
+        of.TopicPartitions(topic_name=topic, partitions=[0])]))
+    served = serve(
+        ROWS[ApiKey.SHARE_GROUP_DESCRIBE], ShareGroupDescribeRequest(group_ids=["g"]),
+        [Acl(Operation.DESCRIBE, GROUP, "g"), Acl(Operation.DESCRIBE, TOPIC, "orders")], 1,
+        lambda _part: of.ShareGroupDescribeResponse(groups=[
+            of.DescribedGroup(group_id="g", group_state="Stable", group_epoch=4, members=[member])]))
+    [group] = served.answer.groups
+    assert (group.error_code, len(group.members), group.group_epoch) == (error, *((0, 0) if error else (1, 4)))
+
+
+def test_offsets_of_a_share_group_are_shown_for_topics_that_the_client_may_describe() -> None:
+    """A request for all topics is answered without the others; a topic that is named is refused."""
+    of = describe_share_group_offsets_response
+    wanted = describe_share_group_offsets_request
+    acls = [Acl(Operation.DESCRIBE, GROUP, "g"), Acl(Operation.DESCRIBE, TOPIC, "orders")]
+
+    def show(topics: list[str] | None) -> dict[str, list[int]]:
+        def answer(part: Any) -> Any:
+            [group] = part.groups
+            names = ["orders", "secret"] if group.topics is None else [each.topic_name for each in group.topics]
+            return of.DescribeShareGroupOffsetsResponse(groups=[of.DescribeShareGroupOffsetsResponseGroup(
+                group_id="g", topics=[of.DescribeShareGroupOffsetsResponseTopic(topic_name=name, partitions=[
+                    of.DescribeShareGroupOffsetsResponsePartition(partition_index=0)]) for name in names])])
+
+        served = serve(
+            ROWS[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS], wanted.DescribeShareGroupOffsetsRequest(groups=[
+                wanted.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=None if topics is None else [
+                    wanted.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=[0]) for name in topics])
+            ]), acls, 1, answer)
+        [group] = served.answer.groups
+        return {topic.topic_name: [part.error_code for part in topic.partitions] for topic in group.topics}
+
+    assert show(None) == {"orders": [NONE]}
+    assert show(["orders", "secret"]) == {"orders": [NONE], "secret": [NO_TOPIC]}

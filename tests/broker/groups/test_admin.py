@@ -18,6 +18,7 @@ from kraft.protocol.messages.list_groups_request import ListGroupsRequest
 from kraft.protocol.messages.list_groups_response import ListGroupsResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraft.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kraft.protocol.messages.share_group_metadata_value import ShareGroupMetadataValue
 from kraft.protocol.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
 from kraft.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from kraft.protocol.record_frames import GROUPS
@@ -468,7 +469,10 @@ def test_an_empty_one_expires() -> None:
 
 def test_a_share_group_has_no_offsets_here() -> None:
     node = Node()
-    foreign(node, ShareGroupMetadataKey(group_id="g"))
+    key, value = ShareGroupMetadataKey(group_id="g"), ShareGroupMetadataValue(epoch=2)
+    node.logs.append(node.coordinator.shards.partition_for("g"), [
+        Record(GROUPS.encode_key(key), GROUPS.encode_value(value, 0), 0)])
+    node.kill()
     assert listed(node) == {"g": ("share", "Empty", "share")}
     assert join(node).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert errors_of(commit(node, {("orders", 0): 5})) == [ErrorCode.GROUP_ID_NOT_FOUND]

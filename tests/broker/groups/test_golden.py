@@ -12,14 +12,15 @@ from kraft.broker.coordinator.loading import load_batches
 from kraft.broker.coordinator.shard import Producer, StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.consumer.group import ConsumerGroup
-from kraft.broker.groups.consumer.records import deletion, record_of
+from kraft.broker.groups.consumer.records import deletion
 from kraft.broker.groups.group_records import (
-    ConsumerReplay,
+    ChangeReplay,
     GroupReplay,
     OffsetReplay,
     decode,
     group_record,
     offset_record,
+    record_of,
 )
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.headers import decode_request, decode_response_header
@@ -112,7 +113,7 @@ def test_the_groups_of_a_whole_node() -> None:
 
 @pytest.mark.parametrize("partition", range(PARTITIONS))
 def test_records_encode_to_the_bytes_that_kafka_wrote(partition: int) -> None:
-    """Records of commits, classic and consumer groups are decoded to our state's own classes and encoded again."""
+    """Records of commits, classic, consumer and share groups are decoded to our own classes and encoded again."""
     seen = 0
     for record in data_records(partition):
         replayed = decode(record)
@@ -120,7 +121,7 @@ def test_records_encode_to_the_bytes_that_kafka_wrote(partition: int) -> None:
             again = offset_record(replayed.group_id, replayed.topic, replayed.partition, replayed.offset, 0)
         elif isinstance(replayed, GroupReplay):
             again = group_record(replayed.group_id, replayed.value, 0)
-        elif isinstance(replayed, ConsumerReplay):
+        elif isinstance(replayed, ChangeReplay):
             again = record_of(replayed.group_id, replayed.change, 0)
         else:
             continue

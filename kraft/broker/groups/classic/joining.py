@@ -16,9 +16,9 @@ from kraft.broker.groups.classic.rebalancing import (
     session_key,
     start_session,
 )
-from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import group_record, new_group_value, stable_group_value
 from kraft.broker.groups.shard import GroupShard
+from kraft.broker.groups.share.group import ShareGroup
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.join_group_request import JoinGroupRequest
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
@@ -71,7 +71,7 @@ def _group_to_join(state: GroupShard, request: JoinGroupRequest,
         return group
     records = []
     if group is not None:
-        if not group.is_empty or (isinstance(group, ForeignGroup) and group.group_type == "share"):
+        if not group.is_empty or isinstance(group, ShareGroup):
             _refuse(state, answer, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             return None
         records = state.deletion_records(group_id)

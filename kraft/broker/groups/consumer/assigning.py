@@ -24,9 +24,8 @@ def is_due(group: ConsumerGroup, cluster: Cluster) -> bool:
 
 
 def due_ms(group: ConsumerGroup, cluster: Cluster) -> int:
-    """Return the time from which the next target may be computed. A clock that went back does not delay it further."""
-    return min(group.target_computed_ms, cluster.now_ms) + (
-        cluster.settings.assignment_interval_ms if group.target_computed_ms else 0)
+    """Return the time from which the next target may be computed."""
+    return group.target_due_ms(cluster.now_ms, cluster.settings.assignment_interval_ms)
 
 
 def is_small(group: ConsumerGroup, names: list[str], topics: Topics) -> bool:

@@ -20,11 +20,10 @@ from kraft.broker.groups.consumer.member import (
     Partitions,
     Subscription,
 )
+from kraft.broker.groups.epochs import EpochGroup, count
 from kraft.protocol.error_codes import ErrorCode
 
 CONSUMER_TYPE: Final = "consumer"
-FIRST_EPOCH: Final = 1
-"""Epoch of a group and of its target before the first record of each."""
 
 
 class GroupState(Enum):
@@ -36,20 +35,6 @@ class GroupState(Enum):
     STABLE = "Stable"
 
 
-class GroupEpoch(NamedTuple):
-    """Record of type 3. `metadata_hash` is of the topics that the group subscribes to; 0 for none."""
-
-    epoch: int = FIRST_EPOCH
-    metadata_hash: int = 0
-
-
-class TargetEpoch(NamedTuple):
-    """Record of type 6. `computed_ms` is when the target was computed; 0 when that is unknown."""
-
-    epoch: int = FIRST_EPOCH
-    computed_ms: int = 0
-
-
 class Resolved(NamedTuple):
     """Record of type 16: the topics that match a regular expression, since a version of the metadata."""
 
@@ -58,17 +43,14 @@ class Resolved(NamedTuple):
     timestamp_ms: int = 0
 
 
-class ConsumerGroup:
-    """One group. `replay` in `records` calls the setters, and nothing else does."""
+class ConsumerGroup(EpochGroup):
+    """One group. `apply` of a change in `records` calls the setters, and nothing else does."""
 
-    __slots__ = ("_epoch", "_regex_counts", "_target_epoch", "_topic_counts", "classic_count", "currents", "group_id",
-                 "has_partition_metadata", "job", "owners", "regexes", "search", "searched_names", "seen_topics",
-                 "static_members", "subscriptions", "targets")
+    __slots__ = ("_regex_counts", "classic_count", "currents", "has_partition_metadata", "owners", "regexes", "search",
+                 "searched_names", "static_members", "subscriptions", "targets")
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self._epoch: GroupEpoch | None = None
-        self._target_epoch: TargetEpoch | None = None
+        super().__init__(group_id)
         self.subscriptions: dict[str, Subscription] = {}
         """Members, in the order of joining."""
         self.currents: dict[str, Current] = {}
@@ -80,40 +62,12 @@ class ConsumerGroup:
         self.owners: dict[tuple[UUID, int], str] = {}
         self.static_members: dict[str, str] = {}        # instance id -> member id
         self.classic_count = 0
-        self._topic_counts: Counter[str] = Counter()    # topic name -> number of members that name it
         self._regex_counts: Counter[str] = Counter()
         # Memory only:
-        self.seen_topics: object = None                 # metadata that the hash was last compared with
-        self.job: Generator[None, None, None] | None = None        # work on a target that is under way
         self.search: Generator[None, None, None] | None = None     # for topics of regular expressions
         self.searched_names: object = None              # names of topics that the last search read
 
     # ---------------------------------------------------------------- reading
-
-    @property
-    def epoch(self) -> int:
-        return FIRST_EPOCH if self._epoch is None else self._epoch.epoch
-
-    @property
-    def metadata_hash(self) -> int:
-        return 0 if self._epoch is None else self._epoch.metadata_hash
-
-    @property
-    def target_epoch(self) -> int:
-        return FIRST_EPOCH if self._target_epoch is None else self._target_epoch.epoch
-
-    @property
-    def target_computed_ms(self) -> int:
-        """Time when the target was computed; 0 when that is unknown."""
-        return 0 if self._target_epoch is None else self._target_epoch.computed_ms
-
-    @property
-    def has_epoch(self) -> bool:
-        return self._epoch is not None
-
-    @property
-    def has_target_epoch(self) -> bool:
-        return self._target_epoch is not None
 
     @property
     def is_blank(self) -> bool:
@@ -143,10 +97,6 @@ class ConsumerGroup:
     def is_free_for(self, member_id: str, topic_id: UUID, partition: int) -> bool:
         """Return whether no member but this one has the partition."""
         return self.owners.get((topic_id, partition), member_id) == member_id
-
-    def topic_counts(self) -> dict[str, int]:
-        """Return how many members name each topic, without regular expressions."""
-        return dict(self._topic_counts)
 
     def regex_counts(self) -> dict[str, int]:
         """Return how many members subscribe by each regular expression."""
@@ -223,12 +173,6 @@ class ConsumerGroup:
 
     # ---------------------------------------------------------------- replay
 
-    def set_epoch(self, epoch: GroupEpoch | None) -> None:
-        self._epoch = epoch
-
-    def set_target_epoch(self, epoch: TargetEpoch | None) -> None:
-        self._target_epoch = epoch
-
     def set_subscription(self, member_id: str, subscription: Subscription | None) -> None:
         """Set the properties of a member; None removes it."""
         before = self.subscriptions.get(member_id)
@@ -245,12 +189,8 @@ class ConsumerGroup:
             self.static_members[subscription.instance_id] = member_id
 
     def _count(self, subscription: Subscription, change: int) -> None:
-        for counts, names in ((self._topic_counts, subscription.topic_names),
-                              (self._regex_counts, (subscription.topic_regex,) if subscription.topic_regex else ())):
-            for name in names:
-                counts[name] += change
-                if not counts[name]:
-                    del counts[name]
+        count(self._topic_counts, subscription.topic_names, change)
+        count(self._regex_counts, (subscription.topic_regex,) if subscription.topic_regex else (), change)
         self.classic_count += change * (subscription.classic is not None)
 
     def set_current(self, member_id: str, current: Current | None) -> None:

@@ -17,7 +17,7 @@ from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.patterns import Pattern, PatternError
 from kraft.broker.groups.consumer import assigning, subscribing
 from kraft.broker.groups.consumer.cluster import Cluster, Origin
-from kraft.broker.groups.consumer.group import ConsumerGroup, GroupEpoch, TargetEpoch
+from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.member import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
@@ -38,6 +38,7 @@ from kraft.broker.groups.consumer.records import (
     TargetChange,
     TargetEpochChange,
 )
+from kraft.broker.groups.epochs import GroupEpoch, TargetEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraft.steps import finish

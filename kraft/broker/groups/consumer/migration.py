@@ -19,7 +19,7 @@ from kraft.broker.groups.consumer.classic_form import (
     write_assignment,
 )
 from kraft.broker.groups.consumer.cluster import Cluster, Topics
-from kraft.broker.groups.consumer.group import CONSUMER_TYPE, ConsumerGroup, GroupEpoch, TargetEpoch
+from kraft.broker.groups.consumer.group import CONSUMER_TYPE, ConsumerGroup
 from kraft.broker.groups.consumer.member import ClassicPart, Current, Partitions, Subscription
 from kraft.broker.groups.consumer.records import (
     Change,
@@ -29,6 +29,7 @@ from kraft.broker.groups.consumer.records import (
     TargetChange,
     TargetEpochChange,
 )
+from kraft.broker.groups.epochs import GroupEpoch, TargetEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from kraft.broker.coordinator.shard import Record
-from kraft.broker.groups.consumer.group import ConsumerGroup, GroupEpoch, Resolved, TargetEpoch
+from kraft.broker.groups.consumer.group import ConsumerGroup, Resolved
 from kraft.broker.groups.consumer.member import (
     ClassicPart,
     Current,
@@ -30,6 +29,7 @@ from kraft.broker.groups.consumer.member import (
     Subscription,
     sorted_partitions,
 )
+from kraft.broker.groups.epochs import GroupEpoch, TargetEpoch
 from kraft.protocol.message import Message
 from kraft.protocol.messages.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
 from kraft.protocol.messages.consumer_group_current_member_assignment_value import (
@@ -58,10 +58,6 @@ from kraft.protocol.messages.consumer_group_target_assignment_metadata_key impor
 from kraft.protocol.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from kraft.protocol.record_frames import GROUPS
-
-VALUE_VERSION: Final = 0
-
 
 # -------------------------------------------------------------------- changes
 
@@ -168,19 +164,6 @@ class RegexChange(NamedTuple):
 
 Change: TypeAlias = (EpochChange | PartitionMetadataChange | SubscriptionChange | TargetEpochChange | TargetChange
                      | CurrentChange | RegexChange)
-
-
-def deletes(change: Change) -> bool:
-    """Return whether the record of a change is a tombstone."""
-    return change[-1] is None or change[-1] is False
-
-
-# -------------------------------------------------------------------- writing
-
-def record_of(group_id: str, change: Change, now_ms: int) -> Record:
-    """Return the record of a change."""
-    key, value = change.frame(group_id)
-    return Record(GROUPS.encode_key(key), None if value is None else GROUPS.encode_value(value, VALUE_VERSION), now_ms)
 
 
 def deletion(group: ConsumerGroup) -> list[Change]:

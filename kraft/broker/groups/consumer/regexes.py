@@ -16,8 +16,9 @@ from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.patterns import Pattern
 from kraft.broker.groups.consumer import subscribing
 from kraft.broker.groups.consumer.cluster import Cluster
-from kraft.broker.groups.consumer.group import ConsumerGroup, GroupEpoch, Resolved
+from kraft.broker.groups.consumer.group import ConsumerGroup, Resolved
 from kraft.broker.groups.consumer.records import Change, EpochChange, RegexChange
+from kraft.broker.groups.epochs import GroupEpoch
 from kraft.broker.groups.shard import GroupShard
 
 REFRESH_MIN_MS: Final = 10_000

@@ -13,21 +13,23 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record
 from kraft.broker.coordinator.timers import Key
+from kraft.broker.groups import target_jobs
 from kraft.broker.groups.classic import rebalancing
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.config import settings_of
 from kraft.broker.groups.consumer import assigning, heartbeats, migration, regexes
 from kraft.broker.groups.consumer.cluster import Cluster, Origin
-from kraft.broker.groups.consumer.group import ConsumerGroup, TargetEpoch
+from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.heartbeats import Decision
 from kraft.broker.groups.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, MemberState, Owned
-from kraft.broker.groups.consumer.records import Change, TargetChange, TargetEpochChange, deletion
+from kraft.broker.groups.consumer.records import Change, TargetEpochChange, deletion
+from kraft.broker.groups.epochs import TargetEpoch
 from kraft.broker.groups.group_records import group_record
 from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
@@ -37,12 +39,6 @@ from kraft.protocol.messages.consumer_group_heartbeat_response import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-
-RETRY_MS: Final = 1_000
-"""Time until a clock's change that could not be written is tried again."""
-STEPS_OF_A_STEP: Final = 16
-"""Steps of a tick that one step of an assignor, or one batch of records, uses up."""
-RECORDS_AT_ONCE: Final = 128
 
 
 def refusal(error: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
@@ -179,7 +175,7 @@ def _downgrade(state: GroupShard, group: ConsumerGroup, member_ids: tuple[str, .
     state.write_changes(group_id, deletion(group), after=[group_record(group_id, value, state.now_ms)])
     for member_id in [*member_ids, *parts]:
         _end_timers(state, group_id, member_id)
-    state.shard.timers.cancel(_assign_key(group_id))
+    state.shard.timers.cancel(target_jobs.assign_key(group_id))
     classic = state.classic_group(group_id)
     assert classic is not None, "the record of a classic group made none"
     for member in classic.members.values():
@@ -197,10 +193,6 @@ def session_key(group_id: str, member_id: str) -> Key:
 
 def _rebalance_key(group_id: str, member_id: str) -> Key:
     return "rebalance", group_id, member_id
-
-
-def _assign_key(group_id: str) -> Key:
-    return "assign", group_id
 
 
 def follow(state: GroupShard, group_id: str, decision: Decision, session_timeout_ms: int) -> None:
@@ -253,7 +245,7 @@ def remove_by_clock(state: GroupShard, group: ConsumerGroup, member_id: str) -> 
     try:
         remove(state, group, (member_id,))
     except RefusedError:
-        restart_session(state, group.group_id, member_id, RETRY_MS)
+        restart_session(state, group.group_id, member_id, target_jobs.RETRY_MS)
 
 
 def start(state: GroupShard, group: ConsumerGroup) -> None:
@@ -285,38 +277,9 @@ def prepare(state: GroupShard, group_id: str, context: RequestContext | None = N
     if context is not None:
         regexes.prepare(state, group, cluster, context, partial(prepare, state, group_id))
     if is_behind:
-        state.shard.at(_assign_key(group_id), assigning.due_ms(group, cluster), partial(_begin, state, group_id))
-
-
-def _begin(state: GroupShard, group_id: str) -> None:
-    """Begin to compute the group's target."""
-    group = state.consumer_group(group_id)
-    if group is None or group.is_empty or group.job is not None or group.epoch <= group.target_epoch:
-        return
-    group.job = _target_steps(state, group)
-    _continue(state, group, group.job)
-
-
-def _continue(state: GroupShard, group: ConsumerGroup, job: Generator[None, None, None]) -> None:
-    """Do as many steps of the job as this tick has room for, and leave the others to the next one."""
-    if state.groups.get(group.group_id) is not group or group.job is not job:
-        prepare(state, group.group_id)
-        return
-    while True:
-        try:
-            next(job)
-        except StopIteration:
-            group.job = None
-            prepare(state, group.group_id)
-            return
-        except RefusedError:
-            group.job = None
-            state.shard.after(_assign_key(group.group_id), RETRY_MS, partial(_begin, state, group.group_id))
-            return
-        state.shard.steps_left -= STEPS_OF_A_STEP
-        if state.shard.steps_left <= 0:
-            state.shard.after(_assign_key(group.group_id), 0, partial(_continue, state, group, job))
-            return
+        target_jobs.schedule(state, target_jobs.TargetJob(
+            group, partial(_target_steps, state, group), partial(prepare, state, group_id)),
+            assigning.due_ms(group, cluster))
 
 
 def _target_steps(state: GroupShard, group: ConsumerGroup) -> Generator[None, None, None]:
@@ -327,10 +290,7 @@ def _target_steps(state: GroupShard, group: ConsumerGroup) -> Generator[None, No
     cluster = cluster_of(state, group.group_id)
     changes = yield from assigning.target_steps(group, cluster, {}, {})
     last = TargetEpochChange(TargetEpoch(epoch, state.now_ms))
-    for start_at in range(0, max(len(changes), 1), RECORDS_AT_ONCE):
-        some: list[TargetChange | TargetEpochChange] = [
-            each for each in changes[start_at:start_at + RECORDS_AT_ONCE] if each.member_id in group.subscriptions]
-        if start_at + RECORDS_AT_ONCE >= len(changes):
-            some.append(last)
-        state.write_changes(group.group_id, some)
+    for some in target_jobs.batches(changes):
+        batch: list[Change] = [each for each in some.changes if each.member_id in group.subscriptions]
+        state.write_changes(group.group_id, [*batch, last] if some.is_last else batch)
         yield

@@ -6,7 +6,8 @@ from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.member import Current, MemberState
 from kraft.broker.groups.consumer.reconciling import Target, next_assignment
-from kraft.broker.groups.consumer.records import CurrentChange, SubscriptionChange, TargetChange, record_of
+from kraft.broker.groups.consumer.records import CurrentChange, SubscriptionChange, TargetChange
+from kraft.broker.groups.group_records import record_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
