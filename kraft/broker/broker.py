@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.api import Answer, RequestContext, Steps
@@ -46,6 +46,9 @@ from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.partition import Partition
 from kraft_native.partition.table import PartitionTable
 
+if TYPE_CHECKING:
+    from kraft.broker.share_state.coordinator import ShareCoordinator
+
 ALLOCATE_PRODUCER_IDS_VERSION: Final = 0
 
 
@@ -84,6 +87,8 @@ class Broker:
     """Decides what clients may do; None: everything is allowed."""
     access_audit: AccessAudit | None = None
     """Receives what the authorizer decides; None: nothing does."""
+    share_state: "ShareCoordinator | None" = None
+    """Coordinator of the states of share partitions; None before their topic exists."""
     share_persister: SharePersister | None = None
     """The way to the share coordinators of all brokers; None while there is none."""
     moves: MovePort = field(init=False)

@@ -61,6 +61,24 @@ def transaction_topic(broker: "Broker") -> CreatableTopic:
     )
 
 
+def share_state_topic(broker: "Broker") -> CreatableTopic:
+    """Return `__share_group_state` as this broker's settings define it, with the same limits. It is not compacted, and
+    nothing is retained by size or age: the share coordinator removes what it does not need."""
+    replication_factor = _replication_factor(broker, "share.coordinator.state.topic.replication.factor")
+    min_isr = broker.integer("share.coordinator.state.topic.min.isr")
+    if "share.coordinator.state.topic.min.isr" not in broker.config.texts:
+        min_isr = min(min_isr, replication_factor)
+    configs = {"cleanup.policy": "delete", "compression.type": "producer", "min.insync.replicas": str(min_isr),
+               "retention.bytes": "-1", "retention.ms": "-1",
+               "segment.bytes": str(broker.integer("share.coordinator.state.topic.segment.bytes"))}
+    return CreatableTopic(
+        name=SHARE_STATE_TOPIC,
+        num_partitions=broker.integer("share.coordinator.state.topic.num.partitions"),
+        replication_factor=replication_factor,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
+
+
 def audit_topic(broker: "Broker") -> CreatableTopic:
     """Return `__kraft_audit`, to which brokers write their audit. Its records are kept for a month, unless an operator
     sets something else for the topic."""
@@ -76,7 +94,7 @@ def audit_topic(broker: "Broker") -> CreatableTopic:
 def own_topic(broker: "Broker", name: str) -> CreatableTopic | None:
     """Return the topic that brokers create with settings of its own; None for other names."""
     definition = {OFFSETS_TOPIC: offsets_topic, TRANSACTION_TOPIC: transaction_topic,
-                  AUDIT_TOPIC: audit_topic}.get(name)
+                  SHARE_STATE_TOPIC: share_state_topic, AUDIT_TOPIC: audit_topic}.get(name)
     return None if definition is None else definition(broker)
 
 

@@ -160,6 +160,7 @@ def _group_or_topic(element: Any) -> object:
 
 _TOPIC_PARTITIONS: Final = (Level("topics", "topics", ("name",)), Level("partitions", "partitions"))
 _BY_ID: Final = Level("topics", "topics", ("topic_id",))
+_SHARE_STATES: Final = ((Level("topics", "results", ("topic_id",)), Level("partitions", "partitions")),)
 
 PLANS: Final[dict[int, Plan]] = {
     ApiKey.CREATE_ACLS: Plan(((Level("creations", "results"),),), ACLS_OF_A_PART, CHANGES_MAX),
@@ -216,6 +217,12 @@ PLANS: Final[dict[int, Plan]] = {
          Level("topics", "topic_results", ("name",)), Level("partitions", "results_by_partition"))), 1_024),
     ApiKey.DESCRIBE_TRANSACTIONS: Plan(((Level("transactional_ids", "transaction_states"),),), 64, same=_itself,
                                      repeats=1),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Plan(_SHARE_STATES, 64),
+    ApiKey.READ_SHARE_GROUP_STATE: Plan(_SHARE_STATES, 32),
+    ApiKey.WRITE_SHARE_GROUP_STATE: Plan(_SHARE_STATES, 64,
+                                         weight=lambda partition: 1 + len(partition.state_batches) // 8),
+    ApiKey.DELETE_SHARE_GROUP_STATE: Plan(_SHARE_STATES, 64),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Plan(_SHARE_STATES, 256),
     ApiKey.DELETE_GROUPS: Plan(((Level("groups_names", "results"),),), 128, same=_itself),
     ApiKey.LEAVE_GROUP: Plan(((Level("members", "members"),),), 128),
 }

@@ -20,7 +20,7 @@ _ABSENT: Final = {
     "broker": {
         "follower.fetch.last.tiered.": _TIERED,
         "group.share.max.share.sessions": _SHARE, "group.streams.": _STREAMS,
-        "log.local.retention.": _TIERED, "remote.": _TIERED, "share.": _SHARE,
+        "log.local.retention.": _TIERED, "remote.": _TIERED, "share.fetch.": _SHARE,
     },
     "group": {"streams.": _STREAMS},
 }

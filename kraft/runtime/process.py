@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +50,7 @@ def make_node(config: NodeConfig) -> AnyNode:
 def import_all() -> None:
     """Import now what a node otherwise imports after its start, for a process that forks nodes."""
     finish(import_steps())
+    import_module("kraft.runtime.replicas.share_persister")
 
 
 def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],

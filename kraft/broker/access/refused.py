@@ -6,6 +6,7 @@ from typing import Any
 
 from kraft.broker.access.rules import Call
 from kraft.broker.api import each_step
+from kraft.broker.share_state.responses import refused
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_replica_log_dirs_response import (
@@ -47,6 +48,11 @@ def txn_offset_commit_refused(_call: Call, request: Any, code: ErrorCode) -> Mes
             TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
             for each in topic.partitions])
         for topic in request.topics])
+
+
+def share_states_refused(_call: Call, request: Any, code: ErrorCode) -> Message:
+    """Refuse each partition of a part of a request about states of share partitions."""
+    return refused(request, code)
 
 
 def users_refused(_call: Call, request: Any, code: ErrorCode) -> Refusal:

@@ -20,6 +20,7 @@ from kraft.broker.access import (
 from kraft.broker.access.refused import (
     log_dirs_refused,
     offset_commit_refused,
+    share_states_refused,
     txn_offset_commit_refused,
     users_refused,
 )
@@ -276,6 +277,11 @@ ROWS: Final[dict[int, Row]] = {
         by=share_groups.OFFSETS_CHECKS, serve=share_groups.describe_share_group_offsets),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _ALTER_SHARE_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _DELETE_SHARE_OFFSETS,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Row((_ACTS_FOR_CLUSTER,), share_states_refused),
+    ApiKey.READ_SHARE_GROUP_STATE: Row((_ACTS_FOR_CLUSTER,), share_states_refused),
+    ApiKey.WRITE_SHARE_GROUP_STATE: Row((_ACTS_FOR_CLUSTER,), share_states_refused),
+    ApiKey.DELETE_SHARE_GROUP_STATE: Row((_ACTS_FOR_CLUSTER,), share_states_refused),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Row((_ACTS_FOR_CLUSTER,), share_states_refused),
     ApiKey.DISCOVER_BROKERS: Row((_ACTS_FOR_CLUSTER,)),
     ApiKey.CONTROLLER_HEARTBEAT: Row((_ACTS_FOR_CLUSTER,)),
     ApiKey.DESCRIBE_RECORDER: Row(_cluster(Operation.DESCRIBE)),

@@ -55,6 +55,9 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "share_groups": (
         ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
         ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS),
+    "share_state_requests": (
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE, ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY),
     "transaction_requests": (
         ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.LIST_TRANSACTIONS),
@@ -63,6 +66,9 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "write_txn_markers": (ApiKey.WRITE_TXN_MARKERS,),
 }
 
+LATE: Final = ("kraft.broker.access.brokers", "kraft.broker.share_state.coordinator",
+               "kraft.broker.share_state.persister")
+"""Further modules that a node imports when it needs them."""
 _FILE_OF: Final[dict[int, str]] = {key: file for file, keys in FILES.items() for key in keys}
 SERVED: Final = tuple(key for keys in FILES.values() for key in keys)
 """Keys of all served APIs."""
@@ -81,8 +87,9 @@ def import_steps() -> Generator[None, None, None]:
     for file in FILES:
         import_module(f"{__name__}.{file}")
         yield
-    import_module("kraft.broker.access.brokers")
-    yield
+    for name in LATE:
+        import_module(name)
+        yield
     for record in METADATA_RECORDS.values():
         message_class(record)
         yield

@@ -26,7 +26,7 @@ def serve(broker: Broker, request: Message, context: RequestContext, answer: Ans
     """Pass the request to the coordinator, which answers now or when its records are committed."""
     coordinator_context = CoordinatorContext(context.version, context.client_id)
     if request.API_KEY == ApiKey.ADD_OFFSETS_TO_TXN and broker.image.topic(OFFSETS_TOPIC) is None:
-        create(broker, OFFSETS_TOPIC, context)      # a client may add offsets before it looks for their coordinator
+        create(broker, OFFSETS_TOPIC, context.now_ms)   # a client may add offsets before it looks for their coordinator
     if context.is_small and request.API_KEY in WHOLE_WHEN_SMALL:
         broker.transactions.handle(request, coordinator_context, answer, context.now_ms)
         return None

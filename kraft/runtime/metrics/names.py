@@ -246,6 +246,15 @@ METRICS: Final = (
     Metric("kafka_server_addpartitionstotxnmanager_verificationtimems", "histogram", (),
            "kafka.server:type=AddPartitionsToTxnManager,name=VerificationTimeMs",
            "Time of a verification, with its repetitions."),
+    # --- share groups
+    _loads("share", "partition_load_time_max", "partition-load-time-max", "__share_group_state", LOAD_MAX),
+    _loads("share", "partition_load_time_avg", "partition-load-time-avg", "__share_group_state", LOAD_AVERAGE),
+    Metric("kafka_server_share_coordinator_metrics_num_partitions", "gauge", ("state",),
+           "kafka.server:type=share-coordinator-metrics,name=num-partitions",
+           "Partitions of __share_group_state led here: loading, active or failed."),
+    Metric("kafka_server_share_coordinator_metrics_write_total", "counter", (),
+           "kafka.server:type=share-coordinator-metrics,name=write-total",
+           "States of share partitions that were to be written here."),
     # --- the node and its metadata
     Metric("kafka_server_kafkaserver_brokerstate", "gauge", (), "kafka.server:type=KafkaServer,name=BrokerState",
            "1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down."),

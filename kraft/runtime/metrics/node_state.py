@@ -67,7 +67,8 @@ def _broker_seen(parts: "NodeParts", replicas_behind: int) -> BrokerSeen:
         replicas_waiting=replicas.waiting_count, replicas_behind=replicas_behind,
         coordinators_loading=sum(
             shards.phase(number) is ShardPhase.LOADING
-            for shards in (broker.groups.shards, broker.transactions.shards) for number in shards.partitions()),
+            for driver in core.coordinators.values() for shards in (driver.coordinator.shards,)
+            for number in shards.partitions()),
         offline_directories=tuple(map(str, (*logs.unopened, *(each.path for each in logs.offline)))),
         directories=len(logs.directories) + len(logs.unopened), replicas_failed=len(replicas.failed),
         apply_faults=len(broker.faults), replicas_damaged=len(replicas.lost_records()))

@@ -21,6 +21,7 @@ from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.group import GroupState as ConsumerGroupState
+from kraft.broker.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.readiness import REASONS
 from kraft.broker.transactions.state import Status
 from kraft.config.node_config import NodeConfig
@@ -51,6 +52,8 @@ LATE_MS: Final = 300_000
 """Time after transaction.max.timeout.ms after which an open transaction is late, as in Kafka."""
 RUNNING: Final = 3
 SHUTTING_DOWN: Final = 7
+COORDINATORS: Final = {"group": OFFSETS_TOPIC, "transaction": TRANSACTION_TOPIC, "share": SHARE_STATE_TOPIC}
+"""Topics of the coordinators, by the names that Kafka's metrics have for them."""
 ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 
 Read = Callable[[float], Coroutine[Any, Any, "Sheet"]]
@@ -129,6 +132,7 @@ async def read(node: RunningNode, parts: "NodeParts", requested_s: float) -> She
     await _read_clients(parts, sheet)
     await _read_groups(parts, sheet)
     await _read_transactions(parts, sheet)
+    _read_coordinators(parts, sheet)
     _read_applied(parts, sheet)
     sheet.put("kraft_metadata_lag", _metadata_lag(control.metadata, parts.core.broker.image), "broker")
     await _read_metadata(control.metadata, control.clock(), sheet)
@@ -339,9 +343,20 @@ async def _read_transactions(parts: "NodeParts", sheet: Sheet) -> None:
     sheet.put("kraft_transaction_checks_total", checks.total)
     sheet.put(f"{prefix}_verificationfailure_total", checks.refused_total)
     sheet.put_times(f"{prefix}_verificationtimems", list(checks.time_counts), checks.time_sum_ns)
-    for kind, driver in zip(("group", "transaction"), parts.core.coordinators.values(), strict=True):
-        sheet.put(f"kafka_server_{kind}_coordinator_metrics_partition_load_time_max", driver.load_times.max_ms)
-        sheet.put(f"kafka_server_{kind}_coordinator_metrics_partition_load_time_avg", driver.load_times.average_ms)
+
+
+def _read_coordinators(parts: "NodeParts", sheet: Sheet) -> None:
+    """Read what all coordinators have; that of share groups exists since its topic does."""
+    for kind, topic in COORDINATORS.items():
+        driver = parts.core.coordinators.get(topic)
+        prefix = f"kafka_server_{kind}_coordinator_metrics"
+        sheet.put(f"{prefix}_partition_load_time_max", 0 if driver is None else driver.load_times.max_ms)
+        sheet.put(f"{prefix}_partition_load_time_avg", 0 if driver is None else driver.load_times.average_ms)
+    share = parts.core.broker.share_state
+    phases = [] if share is None else [share.shards.phase(partition) for partition in share.shards.partitions()]
+    for phase in Phase:
+        sheet.put("kafka_server_share_coordinator_metrics_num_partitions", phases.count(phase), phase.value)
+    sheet.put("kafka_server_share_coordinator_metrics_write_total", 0 if share is None else share.write_total)
 
 
 def _read_applied(parts: "NodeParts", sheet: Sheet) -> None:

@@ -34,6 +34,7 @@ from kraft.runtime.replicas.marker_sender import MarkerSender
 from kraft.runtime.replicas.share_port import BrokerSharePort
 from kraft.runtime.replicas.transaction_checks import OffsetsTransactions, TransactionChecks
 from kraft.runtime.stages.data_path import DataPath
+from kraft.runtime.stages.share_groups import ShareGroups
 from kraft.runtime.stages.storage import Storage
 from kraft.security.audit.writer import is_writer
 
@@ -86,6 +87,8 @@ class BrokerCore:
         """Drivers of the coordinators, by topic."""
         for driver in self.coordinators.values():
             self._opened.callback(driver.close)
+        self.share_groups = self.broker.share_persister = ShareGroups(self, dialer, on_failure)
+        self._opened.callback(self.share_groups.close)
         markers = MarkerSender(self.broker, transactions, dialer, now_ms, self.schedule, on_failure)
         self._opened.callback(markers.close)
         path.table.hide(lines.checks.refusing)

@@ -59,6 +59,7 @@ class Commits:
         self._core.image_topics.image = image
         self._broker.groups.partition_count = self._core.image_topics.partition_count(OFFSETS_TOPIC)
         self._broker.transactions.partition_count = self._core.image_topics.partition_count(TRANSACTION_TOPIC)
+        self._core.share_groups.show()
         if self._broker.epoch >= 0:
             self._broker.producer_ids.follow(image.next_producer_id, now_ms())
 
@@ -91,6 +92,7 @@ class Commits:
         deleted = [(topic.name, index) for topic in delta.removed_topics() for index in sorted(topic.partitions)]
         if deleted:
             self._broker.groups.partitions_deleted(deleted, now_ms())
+            self._core.share_groups.applied(delta)
             self._core.schedule()
         self._apply_settings(delta, image)
         # Last: a client that learns of a new leader finds it leading.
@@ -156,6 +158,7 @@ class Commits:
     def _configure_coordinators(self) -> None:
         self._broker.groups.config = group_config(self._broker.setting)
         self._broker.transactions.config = transaction_config(self._broker.setting)
+        self._core.share_groups.reconfigure()
 
     def _cordon(self) -> None:
         self._control.cordon([each.directory_id for each in self._core.replicas.logs.directories

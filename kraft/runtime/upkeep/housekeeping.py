@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Final, TypeVar
 
 from kraft.broker.apis import import_steps
@@ -110,6 +111,7 @@ class Housekeeping:
             for _ in import_steps():
                 if await self._stopped_within(IMPORT_PAUSE_SECONDS):
                     return
+            import_module("kraft.runtime.replicas.share_persister")
         except Exception:
             log.exception("not all handlers could be imported: was the package replaced while this node starts?")
 

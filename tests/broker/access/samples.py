@@ -203,6 +203,12 @@ SAMPLES: Final = [
         (ApiKey.BROKER_REGISTRATION, {}), (ApiKey.BROKER_HEARTBEAT, {}), (ApiKey.ALLOCATE_PRODUCER_IDS, {}),
         (ApiKey.CONTROLLER_REGISTRATION, {}), (ApiKey.ASSIGN_REPLICAS_TO_DIRS, {}), (ApiKey.UPDATE_RAFT_VOTER, {}),
         (ApiKey.DISCOVER_BROKERS, {}), (ApiKey.CONTROLLER_HEARTBEAT, {}))),
+    Sample(ApiKey.FIND_COORDINATOR, {"key_type": 2, "coordinator_keys": ["g"]}, ACTS, (NO_CLUSTER,)),
+    *(Sample(key, {**A_GROUP, "topics": (data, [{"partitions": ("PartitionData", [{"partition": 0}])}])}, ACTS,
+             (NO_CLUSTER,)) for key, data in (
+        (ApiKey.INITIALIZE_SHARE_GROUP_STATE, "InitializeStateData"), (ApiKey.READ_SHARE_GROUP_STATE, "ReadStateData"),
+        (ApiKey.WRITE_SHARE_GROUP_STATE, "WriteStateData"), (ApiKey.DELETE_SHARE_GROUP_STATE, "DeleteStateData"),
+        (ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, "ReadStateSummaryData"))),
     Sample(ApiKey.DESCRIBE_QUORUM, {"topics": ("TopicData", [{"topic_name": "__cluster_metadata", "partitions": (
         "PartitionData", [{}])}])}, DESCRIBES, (NO_CLUSTER,)),
     Sample(ApiKey.UPDATE_FEATURES, {}, ALTERS, (NO_CLUSTER,)),
