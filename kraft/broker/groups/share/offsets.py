@@ -62,7 +62,7 @@ from kraft.protocol.messages.read_share_group_state_summary_response import Part
 
 NO_OFFSET = -1
 NO_COUNT = -1
-UNKNOWN_LEADER_EPOCH = -1
+LEADER_EPOCH = 0
 
 
 def _port(state: GroupShard) -> SharePort:
@@ -127,7 +127,7 @@ def _summaries(group_id: str, topics: Sequence[tuple[UUID, Sequence[int]]]) -> I
     for part in divided(topics):
         yield ReadShareGroupStateSummaryRequest(group_id=group_id, topics=[
             ReadStateSummaryData(topic_id=topic_id, partitions=[
-                SummarizedPartition(partition=index, leader_epoch=UNKNOWN_LEADER_EPOCH) for index in indexes])
+                SummarizedPartition(partition=index, leader_epoch=LEADER_EPOCH) for index in indexes])
             for topic_id, indexes in part])
 
 

@@ -56,7 +56,8 @@ def _heartbeat(coordinator: GroupCoordinator, request: ShareGroupHeartbeatReques
 def _describe(coordinator: GroupCoordinator, request: ShareGroupDescribeRequest, context: RequestContext,
               respond: Respond, now_ms: int) -> None:
     describe_each(coordinator.shards, request.group_ids, request.include_authorized_operations, context, now_ms,
-                  refused=lambda group_id, error: DescribedGroup(error_code=error, group_id=group_id),
+                  refused=lambda group_id, error: DescribedGroup(
+                      error_code=error, error_message=error.message, group_id=group_id),
                   describe_one=describing.describe,
                   done=lambda groups: respond(ShareGroupDescribeResponse(groups=groups)))
 

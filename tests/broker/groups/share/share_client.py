@@ -109,7 +109,7 @@ class ShareStates:
         known = self.states.get(key)
         if known is None:
             return {"start_offset": -1, "delivery_complete_count": -1}
-        return {"state_epoch": known.state_epoch, "start_offset": known.start_offset, "leader_epoch": 3,
+        return {"state_epoch": known.state_epoch, "start_offset": known.start_offset, "leader_epoch": 0,
                 "delivery_complete_count": known.delivered}
 
 
