@@ -49,6 +49,9 @@ PASSING: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOA
                   ErrorCode.NOT_COORDINATOR, ErrorCode.NETWORK_EXCEPTION)
 """Errors after which a coordinator may accept the same request."""
 
+OF_METADATA: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNSUPPORTED_VERSION)
+"""Errors that pass where the metadata of the coordinator is behind."""
+
 Lane = tuple[int, int]
 """Number of a broker, and of one connection to it."""
 
@@ -61,6 +64,10 @@ class Coordinators(Protocol):
 
     def has_partition(self, key: ShareKey) -> bool:
         """Return whether the partition exists."""
+
+    @property
+    def are_on(self) -> bool:
+        """Return whether the cluster has share groups."""
 
 
 class _Call:
@@ -224,15 +231,15 @@ class PersisterQueue:
 
     def _passes(self, element: Element, code: int) -> bool:
         """Return whether an error may pass. The metadata of a coordinator may be behind that of this node."""
-        return code in PASSING or (code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                                   and self._coordinators.has_partition(element.key))
+        return (code in PASSING
+                or (code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._coordinators.has_partition(element.key))
+                or (code == ErrorCode.UNSUPPORTED_VERSION and self._coordinators.are_on))
 
     def _failed(self, element: Element, result: Any, now_ms: int) -> None:
         if self._may_pause(element, now_ms):
             self._pause(element, now_ms)
         else:
-            is_absent = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            self._end(element, result if is_absent else _unavailable(element), now_ms)
+            self._end(element, result if result.error_code in OF_METADATA else _unavailable(element), now_ms)
 
     def _may_pause(self, element: Element, now_ms: int) -> bool:
         return now_ms + element.pause_ms <= element.expires_ms

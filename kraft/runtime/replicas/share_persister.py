@@ -17,6 +17,7 @@ from kraft.broker.internal_topics import SHARE_STATE_TOPIC
 from kraft.broker.share_state.persister import Dispatch, Lane, PersisterQueue
 from kraft.broker.share_state.responses import ANSWERS
 from kraft.broker.share_state.state import ShareKey
+from kraft.metadata.versions import SHARE_VERSION
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.message import Message
 from kraft.raft.types import Endpoint
@@ -199,3 +200,7 @@ class _Coordinators:
     def has_partition(self, key: ShareKey) -> bool:
         topic = self._broker.image.topics.get(key.topic_id)
         return topic is not None and key.partition in topic.partitions
+
+    @property
+    def are_on(self) -> bool:
+        return bool(self._broker.image.features.get(SHARE_VERSION))

@@ -28,6 +28,7 @@ class World:
         self.now_ms = 0
         self.coordinator_of: Callable[[ShareKey], int | None] = lambda key: 2 + key.partition % 2
         self.has_partition: Callable[[ShareKey], bool] = lambda _key: True
+        self.are_on = True
         self.queue = PersisterQueue(OWN, self)
         self.answers: list[Any] = []
 
@@ -155,7 +156,8 @@ def test_the_own_coordinator_has_no_limit_but_the_size_of_a_step() -> None:
 
 
 @pytest.mark.parametrize("error", [None, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                                   ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+                                   ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                                   ErrorCode.UNSUPPORTED_VERSION])
 def test_errors_that_pass_are_tried_again_at_the_present_coordinator(error: ErrorCode | None) -> None:
     world = World()
     world.submit(write_of(KEYS[0]))
@@ -187,6 +189,15 @@ def test_an_unknown_partition_is_tried_again_only_while_the_metadata_has_it() ->
     world.submit(delete(KEYS[0]))
     world.answer(world.take()[0], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert world.codes() == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_a_coordinator_without_share_groups_is_tried_again_only_while_the_metadata_has_them() -> None:
+    """The broker may have just started, with metadata that is behind."""
+    world = World()
+    world.are_on = False
+    world.submit(write_of(KEYS[0]))
+    world.answer(world.take()[0], ErrorCode.UNSUPPORTED_VERSION)
+    assert world.codes() == [ErrorCode.UNSUPPORTED_VERSION]
 
 
 def test_a_partition_that_the_answer_lacks_has_an_error() -> None:
