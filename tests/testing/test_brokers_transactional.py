@@ -95,6 +95,25 @@ def test_a_batch_after_the_marker_is_found() -> None:
     assert found.violations == ("realtime-order",)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_states_of_share_partitions_survive_faults(seed: int) -> None:
+    outcome = simulate(seed, CALM.where(
+        share=3, transactions=1, kill_every_ms=1500, down_ms=300, elect_every_ms=500, coordinate_every_ms=200,
+        hold_ms=300, voters=3, observers=0, fault_seconds=6, transaction_every_ms=20, session_ms=500, readers=0))
+    assert outcome.violation is None
+    for name in ("states of share partitions written", "states of share partitions read",
+                 "earlier leaders of share partitions fenced"):
+        assert outcome.counts[name] > 0, name
+
+
+@pytest.mark.parametrize("name", ["new-leader-of-a-share-partition-is-not-written",
+                                  "snapshot-of-a-share-state-lacks-its-updates"])
+def test_known_bugs_of_share_states_are_found(name: str) -> None:
+    with planted(TRANSACTION_MUTANTS[name]):
+        outcome = simulate(1, CALM.where(share=3, transactions=1, readers=0, transaction_every_ms=20))
+    assert outcome.violation is not None
+
+
 def test_every_known_bug_still_fits_the_code() -> None:
     for mutant in TRANSACTION_MUTANTS.values():
         with planted(mutant):

@@ -17,7 +17,7 @@ from kraft.testing.brokers.leaders import LANE
 from kraft.testing.brokers.metadata import MetadataTruth
 from kraft.testing.brokers.node import BrokerNode
 from kraft.testing.brokers.producers import Producer
-from kraft.testing.brokers.transactional.coordinators import CHECKS, COORDINATOR_LANES
+from kraft.testing.brokers.transactional.coordinators import CHECKS, COORDINATOR_LANES, SHARE_LANES
 from kraft.testing.brokers.wire import Hold, Wire
 from kraft.testing.sim.cluster import Cluster
 from kraft.testing.sim.faults import Faults
@@ -166,7 +166,8 @@ class BrokerFaults(Faults):
         if len(nodes) > 1:
             self._count("markers or checks of transactions held back")
             source, target = self._random.sample(nodes, 2)
-            lane = self._random.choice(COORDINATOR_LANES)
+            lane = self._random.choice(
+                COORDINATOR_LANES + SHARE_LANES if self._cluster.options.share else COORDINATOR_LANES)
             if self._random.random() < 0.3:
                 self._wire.reset(source.id, target.id, lane)
             else:

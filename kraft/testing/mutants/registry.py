@@ -8,6 +8,7 @@ from kraft.testing.mutants.machine import MACHINE
 from kraft.testing.mutants.patches import Mutant
 from kraft.testing.mutants.replicas import REPLICAS
 from kraft.testing.mutants.replication import REPLICATION
+from kraft.testing.mutants.share_states import SHARE_STATES
 from kraft.testing.mutants.transactions import TRANSACTIONS
 from kraft.testing.mutants.voters import VOTERS
 from kraft.testing.mutants.voting import VOTING
@@ -22,7 +23,9 @@ BROKER_MUTANTS: Final[dict[str, Mutant]] = {
 }
 """Mutants that runs with brokers must find."""
 
-TRANSACTION_MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in TRANSACTIONS.mutants}
+TRANSACTION_MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant for collection in (TRANSACTIONS, SHARE_STATES) for mutant in collection.mutants
+}
 """Mutants that runs with transactions must find."""
 
 NOT_HERE: Final[dict[int, str]] = {

@@ -125,6 +125,7 @@ class Options:
     refusal_every_ms: int = 0           # a live broker refuses connections of one node, or one of them hangs
     step_us: int = 0                    # longest pause between two steps of the metadata machine; 0: there is none
     transactions: int = 0               # transactional clients; 0: none, and no coordinators
+    share: int = 0                      # share partitions whose leaders write to share coordinators
     readers: int = 1                    # of each isolation level, for each partition
     transaction_version: int = 2        # finalized at the start
     level_every_ms: int = 0             # transaction.version is changed

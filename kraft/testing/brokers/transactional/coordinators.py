@@ -1,8 +1,8 @@
-"""Coordinators of transactions and groups of one simulated broker.
+"""Coordinators of transactions, groups and states of share partitions of one simulated broker.
 
-Everything here is production code on virtual time: both coordinators, their drivers, the sender of markers, the checks
-of transactions, and the handlers behind the router of requests. Models: the thread that reads cold data, and the slices
-of the loop's time.
+Everything here is production code on virtual time: coordinators and their drivers, the sender of markers, the checks of
+transactions, the way to share coordinators, handlers of requests. Models: the thread that reads cold data, and the
+slices of the loop's time.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -14,9 +14,10 @@ from kraft.broker.apis import SERVED
 from kraft.broker.broker import Broker
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.coordinator import GroupCoordinator
-from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kraft.broker.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.ports import LogDirPort, LoggerPort
+from kraft.broker.share_state.coordinator import OWN_CONTEXT, ShareCoordinator
 from kraft.broker.transactions.coordinator import TransactionCoordinator
 from kraft.broker.transactions.partition_requests import Query
 from kraft.config.node_config import NodeConfig
@@ -32,8 +33,10 @@ from kraft.runtime.net.api_versions import api_versions_answers, served_versions
 from kraft.runtime.net.requests import RequestRouter, serve_api
 from kraft.runtime.replicas.coordinator_driver import CoordinatorAppends, CoordinatorDriver
 from kraft.runtime.replicas.marker_sender import MarkerSender
+from kraft.runtime.replicas.share_persister import StatePersister
 from kraft.runtime.replicas.transaction_checks import OffsetsTransactions, TransactionChecks
 from kraft.runtime.stages.broker_core import group_config, transaction_config
+from kraft.runtime.stages.share_groups import share_config
 from kraft.testing.brokers.transactional.async_loop import AsyncLoop
 from kraft.testing.brokers.transactional.dialer import SimDialer, lane_of
 from kraft.testing.sim.cluster import CLUSTER_ID
@@ -55,6 +58,9 @@ MARKER_LANE: Final = "markers"
 CHECK_LANE: Final = "transaction checks"
 CHECKS: Final = lane_of(CHECK_LANE, 0)
 COORDINATOR_LANES: Final = (lane_of(MARKER_LANE, 0), lane_of(MARKER_LANE, 1), CHECKS)
+SHARE_LANE: Final = "states of share partitions"
+SHARE_LANES: Final = (lane_of(SHARE_LANE, 0), lane_of(SHARE_LANE, 1))
+UPDATES_PER_SNAPSHOT: Final = 5
 LOAD_BYTES: Final = 300
 """Bytes that are loaded at once: a few records."""
 COLD_MS: Final = 30
@@ -72,6 +78,10 @@ def node_config(node_id: int, options: Options) -> NodeConfig:
         "offsets.topic.replication.factor": replication,
         "transaction.state.log.num.partitions": str(options.partitions),
         "transaction.state.log.replication.factor": replication,
+        "share.coordinator.state.topic.num.partitions": str(options.partitions),
+        "share.coordinator.state.topic.replication.factor": replication,
+        "share.coordinator.state.topic.min.isr": minimum,
+        "share.coordinator.snapshot.update.records.per.snapshot": str(UPDATES_PER_SNAPSHOT),
         "transaction.state.log.min.isr": minimum, "min.insync.replicas": minimum,
         "request.timeout.ms": str(options.request_ms),
         "transaction.remove.expired.transaction.cleanup.interval.ms": str(options.expiry_check_ms),
@@ -116,7 +126,23 @@ class Coordinators:
                                                  cold_reader, LOAD_BYTES)}
         self.markers = MarkerSender(self.broker, self.transactions, SimDialer(node, wire, MARKER_LANE), self.now_ms,
                                     self.schedule, owner.failed)
+        self._new_share_coordinator(config, table, cold_reader)
+        self.share_persister = StatePersister(self.broker, SimDialer(node, wire, SHARE_LANE), self._serve_share,
+                                              self.now_ms, owner.failed)
         self._serve()
+
+    def _new_share_coordinator(self, config: NodeConfig, table: PartitionTable, cold_reader: ColdReader) -> None:
+        """Create the share coordinator. Its log is not pruned: the judge of logs knows every deletion in advance."""
+        appends = CoordinatorAppends(SHARE_STATE_TOPIC, table, self.now_ms)
+        self.share = appends.coordinator = self.broker.share_state = ShareCoordinator(
+            share_config(config.__getitem__), appends, self.topics, lambda _partition, _offset: None)
+        self.drivers[SHARE_STATE_TOPIC] = CoordinatorDriver(
+            self.share, appends, self.now_ms, self._owner.failed, cold_reader, LOAD_BYTES)
+
+    def _serve_share(self, request: Message, respond: Callable[[Message], None]) -> bool:
+        self.share.handle(request, OWN_CONTEXT, respond, self.now_ms())
+        self.schedule()
+        return True
 
     def now_ms(self) -> int:
         """Read the wall clock of the broker."""
@@ -163,6 +189,7 @@ class Coordinators:
         self.broker.epoch = self._owner.epoch
         self.groups.partition_count = self.topics.partition_count(OFFSETS_TOPIC)
         self.transactions.partition_count = self.topics.partition_count(TRANSACTION_TOPIC)
+        self.share.partition_count = self.topics.partition_count(SHARE_STATE_TOPIC)
         self.schedule()
 
     def applied(self, delta: MetadataDelta) -> None:

@@ -6,6 +6,7 @@ from kraft.testing.brokers.options import draw as draw_brokers
 from kraft.testing.sim.options import Options, some
 
 LONG_ODDS = 0.25
+SHARE_ODDS = 0.33
 
 
 def draw(random: Random) -> Options:
@@ -17,7 +18,8 @@ def draw(random: Random) -> Options:
         transactions=random.choice((1, 2, 3, 4)), partitions=random.choice((1, 2, 2)), heal_seconds=60,
         fault_seconds=random.choice((6, 10, 15)),
         **_transactions(random))
-    return _long(random, options) if random.random() < LONG_ODDS else options
+    options = _long(random, options) if random.random() < LONG_ODDS else options
+    return options.where(share=random.choice((1, 3))) if random.random() < SHARE_ODDS else options
 
 
 def _transactions(random: Random) -> dict[str, int | bool]:

@@ -15,6 +15,7 @@ from kraft.testing.brokers.transactional.async_loop import AsyncLoop
 from kraft.testing.brokers.transactional.clients import TOPIC, Around, longest_pause_ms
 from kraft.testing.brokers.transactional.readers import PartitionReader, Reader
 from kraft.testing.brokers.transactional.replays import judge_compaction
+from kraft.testing.brokers.transactional.share_leaders import ShareLeader
 from kraft.testing.brokers.transactional.spans import Spans
 from kraft.testing.brokers.transactional.transformers import Transformer
 from kraft.testing.brokers.transactional.writers import Writer
@@ -63,6 +64,7 @@ class TransactionWorld(BrokerWorld):
                              self.transaction_history, self._image_of, self._async_loop, self._drain)
         self.writers: list[Writer] = []
         self.readers: list[Reader] = []
+        self.share_leaders: list[ShareLeader] = []
 
     # --- the event loop of the clients --------------------------------------------------------------------------------
 
@@ -127,8 +129,14 @@ class TransactionWorld(BrokerWorld):
             self.writers.append(writer)
         for _ in range(options.readers):
             self._begin_readers()
+        for place in range(options.share):
+            number = self._new_number()
+            self.share_leaders.append(ShareLeader(
+                number, self._async, self._random(number), place % options.partitions, self._any_broker))
         for writer in self.writers:
             writer.begin()
+        for leader in self.share_leaders:
+            leader.begin()
 
     def _begin_readers(self) -> None:
         for index in range(self.cluster.options.partitions):
@@ -182,9 +190,10 @@ class TransactionWorld(BrokerWorld):
         """Begin another phase with faults, after a quiet one."""
         super().begin_phase(number)
         self.spans.excuse()
-        for writer in self.writers:
-            writer.is_on = True
-            writer.begin()
+        workers: list[Writer | ShareLeader] = [*self.writers, *self.share_leaders]
+        for each in workers:
+            each.is_on = True
+            each.begin()
 
     def converged(self) -> None:
         """Judge the records of the coordinators. Then let a quiet phase pass, in which time-outs and expiry happen."""
@@ -205,8 +214,9 @@ class TransactionWorld(BrokerWorld):
     # --- healed -------------------------------------------------------------------------------------------------------
 
     def _heal(self) -> None:
-        for writer in self.writers:
-            writer.is_on = False
+        workers: list[Writer | ShareLeader] = [*self.writers, *self.share_leaders]
+        for each in workers:
+            each.is_on = False
         super()._heal()
         self._begin_readers()
 
@@ -218,6 +228,9 @@ class TransactionWorld(BrokerWorld):
         return self._transactions_missing()
 
     def _transactions_missing(self) -> ViolationError | None:
+        for leader in self.share_leaders:
+            if not leader.is_idle:
+                return ViolationError("AcknowledgedIsRead", f"client {leader.id} still waits")
         for writer in self.writers:
             if not writer.is_idle:
                 return ViolationError("TransactionsEnd", f"{writer.name} still waits")
