@@ -1,7 +1,6 @@
 """States of share partitions in one data directory, on a node of ours, then of Kafka's, then of ours again."""
 
 import time
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -63,15 +62,19 @@ class Client:
             time.sleep(0.1)
 
 
-def batches(part: Any) -> list[tuple[int, int, int, int]]:
-    return [(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
-            for each in part.state_batches]
+def state_of(part: Any) -> tuple[int, int, list[tuple[int, int, int, int]]]:
+    return part.state_epoch, part.start_offset, [
+        (each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in part.state_batches]
 
 
-def test_kafka_continues_our_states_and_we_continue_its(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def turns(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """State epoch, start offset and batches that Kafka reads of ours, then those that we read of its, and our summary:
+    leader epoch and count. In a fixture, as the other process has descriptors here."""
     require_kafka()
-    kafka = KafkaNode(tmp_path)
+    kafka = KafkaNode(tmp_path_factory.mktemp("turns"))
     config = NodeConfig(read_properties(kafka.properties))
+    found: list[Any] = []
 
     def first(cluster: Cluster, _node: object) -> None:
         create_topic(cluster, TOPIC, 1)
@@ -84,23 +87,27 @@ def test_kafka_continues_our_states_and_we_continue_its(tmp_path: Path) -> None:
     def last(_cluster: Cluster, _node: object) -> None:
         with Client(kafka.bootstrap) as client:
             key = client.key()
-            part = client.call(read(2, key))
-            assert (part.state_epoch, part.start_offset) == (3, 5)
-            assert batches(part) == [(5, 9, 2, 1), (10, 11, 0, 1), (12, 12, 4, 2)]
+            found.append(state_of(client.call(read(2, key))))
             part = client.call(summarize(key))
-            assert (part.leader_epoch, part.delivery_complete_count) == (2, 6)
+            found.append((part.leader_epoch, part.delivery_complete_count))
 
     with_node(config, first)
     kafka.start()
     try:
         with Client(kafka.bootstrap) as client:
             key = client.key()
-            part = client.call(read(1, key))
-            assert (part.state_epoch, part.start_offset) == (3, 0)
-            assert batches(part) == [(0, 9, 2, 1), (10, 12, 0, 1)]
+            found.append(state_of(client.call(read(1, key))))
             client.call(read(2, key))
             client.call(write((12, 12, 4, 2), state_epoch=3, leader_epoch=2, start_offset=5, key=key, count=6))
         kafka.stop()
     finally:
         kafka.kill()
     with_node(config, last)
+    return found
+
+
+def test_kafka_continues_our_states_and_we_continue_its(turns: list[Any]) -> None:
+    assert turns == [
+        (3, 0, [(0, 9, 2, 1), (10, 12, 0, 1)]),
+        (3, 5, [(5, 9, 2, 1), (10, 11, 0, 1), (12, 12, 4, 2)]),
+        (2, 6)]
