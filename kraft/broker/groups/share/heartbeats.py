@@ -9,11 +9,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.groups.consumer.cluster import Origin
-from kraft.broker.groups.consumer.heartbeats import NAMES_MAX
 from kraft.broker.groups.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, Partitions
 from kraft.broker.groups.consumer.subscribing import metadata_hash
 from kraft.broker.groups.epochs import GroupEpoch, TargetEpoch
@@ -33,6 +32,9 @@ from kraft.broker.groups.share.records import (
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraft.steps import finish
+
+NAMES_MAX: Final = 2_000
+"""Limit of the topics that one member names: each is visited several times until its partitions are assigned."""
 
 
 class Decision(NamedTuple):

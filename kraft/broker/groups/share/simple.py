@@ -76,11 +76,15 @@ def assign_simply(spec: Spec) -> Generator[None, None, dict[str, Partitions]]:
 class _Division:
     """Division of partitions among members, in the making."""
 
-    def __init__(self, places: Iterable[Place], quotas: Mapping[str, int], sharing: int) -> None:
-        self.holders: dict[Place, dict[str, None]] = {place: {} for place in places}
+    def __init__(self, quotas: Mapping[str, int], sharing: int) -> None:
+        self.holders: dict[Place, dict[str, None]] = {}
         self.held: Sets = {member_id: {} for member_id in quotas}
         self.quotas = quotas
         self.sharing = sharing
+
+    def add(self, places: Iterable[Place]) -> None:
+        """Add partitions that no member has."""
+        self.holders.update((place, {}) for place in places)
 
     def has_room(self, member_id: str) -> bool:
         return len(self.held[member_id]) < self.quotas[member_id]
@@ -101,7 +105,12 @@ def _divide(spec: Spec, members: Sequence[str], topic_ids: Iterable[UUID],
             assigned: Sets) -> Generator[None, None, None]:
     """Divide the partitions of some topics among the members that subscribe to all of them; add them to
     `assigned`."""
-    places = [(topic_id, index) for topic_id in topic_ids for index in spec.assignable.get(topic_id, ())]
+    places: list[Place] = []
+    for topic_id in topic_ids:
+        indexes = spec.assignable.get(topic_id, ())
+        for start in range(0, len(indexes), STEP):
+            places += ((topic_id, index) for index in indexes[start:start + STEP])
+            yield
     if not places or not members:
         return
     sharing = -(-len(members) // len(places))
@@ -118,7 +127,10 @@ def _divide(spec: Spec, members: Sequence[str], topic_ids: Iterable[UUID],
             yield
     # A member that has more than another is the first to be allowed one more, so it need not give that up.
     ranked = sorted(members, key=lambda member_id: -len(previous[member_id]))
-    division = _Division(places, _quotas(ranked, sharing * len(places)), sharing)
+    division = _Division(_quotas(ranked, sharing * len(places)), sharing)
+    for start in range(0, len(places), STEP):
+        division.add(places[start:start + STEP])
+        yield
     for member_id in ranked:
         for place in previous[member_id]:
             if division.has_room(member_id) and division.is_open(place):

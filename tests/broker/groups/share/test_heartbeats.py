@@ -35,7 +35,7 @@ def written(node: ShareNode) -> list[tuple[int, Any]]:
     ({"subscribed_topic_names": None}, "SubscribedTopicNames must be set in first request."),
     ({"subscribed_topic_names": []}, "SubscribedTopicNames must be set in first request."),
     ({"member_epoch": -2}, "MemberEpoch is invalid."),
-    ({"subscribed_topic_names": ["t"] * 10_001}, "SubscribedTopicNames has more than 10000 names."),
+    ({"subscribed_topic_names": ["t"] * 2_001}, "SubscribedTopicNames has more than 2000 names."),
 ])
 def test_the_form_of_a_request(fields: dict[str, Any], message: str) -> None:
     node = ShareNode()

@@ -20,7 +20,7 @@ from tests.broker.groups.share.test_states import alter, delete
 from tests.broker.node import TOPICS
 
 DEPTH = 3
-LONG_DEPTH = 5
+LONG_DEPTH = 4
 RANDOM_HISTORIES = 60
 LONG_RANDOM_HISTORIES = 3_000
 RANDOM_LENGTH = 25
