@@ -37,7 +37,11 @@ def combine(batches: list[StateBatch], added: Iterable[StateBatch], start_offset
     for each in added:
         if each.first_offset < start_offset:
             each = each._replace(first_offset=start_offset)
-        if each.first_offset <= each.last_offset:
+        if each.first_offset > each.last_offset:
+            continue
+        if not batches or each.first_offset > batches[-1].last_offset + 1:
+            batches.append(each)        # most writes name their ranges in order
+        else:
             _add(batches, each)
 
 
@@ -58,7 +62,10 @@ def prune(batches: list[StateBatch], start_offset: int) -> None:
 def _add(batches: list[StateBatch], new: StateBatch) -> None:
     begin = bisect_left(batches, new.first_offset - 1, key=_LAST)
     end = bisect_right(batches, new.last_offset + 1, lo=begin, key=_FIRST)
-    batches[begin:end] = _overlaid(batches[begin:end], new) if begin < end else (new,)
+    if end == begin + 1 and batches[begin][:2] == new[:2]:
+        batches[begin] = max(batches[begin], new, key=_rank)
+    else:
+        batches[begin:end] = _overlaid(batches[begin:end], new) if begin < end else (new,)
 
 
 def _overlaid(touched: Sequence[StateBatch], new: StateBatch) -> list[StateBatch]:
