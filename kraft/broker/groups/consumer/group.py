@@ -47,7 +47,7 @@ class ConsumerGroup(EpochGroup):
     """One group. `apply` of a change in `records` calls the setters, and nothing else does."""
 
     __slots__ = ("_regex_counts", "classic_count", "currents", "has_partition_metadata", "owners", "regexes", "search",
-                 "searched_names", "static_members", "subscriptions", "targets")
+                 "searched_names", "static_members", "subscriptions", "targets", "unconfirmed")
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
@@ -64,6 +64,7 @@ class ConsumerGroup(EpochGroup):
         self.classic_count = 0
         self._regex_counts: Counter[str] = Counter()
         # Memory only:
+        self.unconfirmed: dict[str, int] = {}           # since when a member has not named what it is assigned
         self.search: Generator[None, None, None] | None = None     # for topics of regular expressions
         self.searched_names: object = None              # names of topics that the last search read
 
@@ -182,6 +183,7 @@ class ConsumerGroup(EpochGroup):
                 del self.static_members[before.instance_id]
         if subscription is None:
             self.subscriptions.pop(member_id, None)
+            self.unconfirmed.pop(member_id, None)
             return
         self.subscriptions[member_id] = subscription
         self._count(subscription, 1)

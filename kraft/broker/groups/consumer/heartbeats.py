@@ -26,6 +26,7 @@ from kraft.broker.groups.consumer.member import (
     Owned,
     Partitions,
     Subscription,
+    partitions_of,
     sorted_partitions,
 )
 from kraft.broker.groups.consumer.reconciling import Target, next_assignment
@@ -55,7 +56,8 @@ PARTITIONS_MAX: Final = 50_000
 
 class Decision(NamedTuple):
     """Decision about one heartbeat. `current` is the member's next assignment; `assignment` is in the answer unless it
-    is None. `replaced_id` is the id that a static member had before. `seen_topics`: see `ConsumerGroup`."""
+    is None. `replaced_id` is the id that a static member had before. `seen_topics`: see `ConsumerGroup`. `confirms`:
+    the member named exactly what it is assigned, or did not; None when that is as before."""
 
     member_id: str
     current: Current
@@ -63,6 +65,7 @@ class Decision(NamedTuple):
     changes: list[Change]
     replaced_id: str | None = None
     seen_topics: object = None
+    confirms: bool | None = None
 
     @property
     def is_step(self) -> bool:
@@ -197,19 +200,37 @@ def heartbeat(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, orig
     found = _find(group, member_id, request, named)
     after = _updated(found.subscription, request, origin)
     if _is_at_rest(group, found, after, cluster):
-        shows = request.member_epoch == JOINING_EPOCH or _is_whole(request)
+        confirms = _confirms(named, found.current, found.current)
+        shows = (request.member_epoch == JOINING_EPOCH or _is_whole(request)
+                 or (not confirms and _is_overdue(group, member_id, cluster)))
         return Decision(member_id, found.current, found.current.assigned if shows else None, [],
-                        seen_topics=cluster.topics.version)
+                        seen_topics=cluster.topics.version, confirms=confirms)
     draft = _Draft(group, cluster)
     if found.replaced_id is not None:
         assert found.subscription is not None
         draft.replace(found.replaced_id, member_id, found.subscription, found.current)
     draft.subscribe(member_id, found.subscription, after)
     current = draft.step(member_id, after, found.current, named)
+    confirms = _confirms(named, current, found.current)
     shows = (request.member_epoch == JOINING_EPOCH or _is_whole(request)
-             or not _same_partitions(current, found.current))
+             or not _same_partitions(current, found.current)
+             or (not confirms and _is_overdue(group, member_id, cluster)))
     return Decision(member_id, current, current.assigned if shows else None, draft.changes, found.replaced_id,
-                    cluster.topics.version)
+                    cluster.topics.version, confirms)
+
+
+def _confirms(named: Partitions | None, after: Current, before: Current) -> bool | None:
+    """Return `Decision.confirms`. A member learns its assignment from an answer, which may be lost without its notice:
+    that of a heartbeat that arrived twice. So the assignment is repeated to a member that does not name it."""
+    if named is not None:
+        return named == partitions_of(after.assigned)
+    return None if _same_partitions(after, before) else False
+
+
+def _is_overdue(group: ConsumerGroup, member_id: str, cluster: Cluster) -> bool:
+    """Return whether the member should have named its assignment by now: two heartbeats later."""
+    since_ms = group.unconfirmed.get(member_id)
+    return since_ms is not None and cluster.now_ms - since_ms >= 2 * cluster.settings.heartbeat_interval_ms
 
 
 def _is_whole(request: ConsumerGroupHeartbeatRequest) -> bool:

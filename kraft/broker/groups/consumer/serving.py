@@ -201,6 +201,11 @@ def follow(state: GroupShard, group_id: str, decision: Decision, session_timeout
     assert group is not None, "a member's group does not exist"
     group.seen_topics = decision.seen_topics
     member_id = decision.member_id
+    if decision.confirms is not None:
+        if decision.confirms:
+            group.unconfirmed.pop(member_id, None)
+        else:
+            group.unconfirmed.setdefault(member_id, state.now_ms)
     if decision.replaced_id is not None and decision.replaced_id != member_id:
         _end_timers(state, group_id, decision.replaced_id)
         group.job = None        # it is about the previous member id

@@ -55,6 +55,28 @@ def test_partitions_move_to_a_second_member_once_the_first_gave_them_up() -> Non
     assert describe(node).group_state == "Stable"
 
 
+def test_an_assignment_that_the_member_does_not_name_is_repeated() -> None:
+    """A late copy of a heartbeat gets a partition that has become free; nobody reads its answer."""
+    node = Node()
+    (first,) = form(node, 1)
+    node.advance(1_000)
+    second = Member(node, "second", "orders")
+    second.join()
+    for _ in range(3):
+        first.beat()
+    epoch = second.epoch
+    second.send(topic_partitions=[])
+    assert second.state.epoch == epoch
+    assert second.state.assigned
+    assert assignment(second.send()) is None
+    node.advance(10_000)
+    assert second.follow(second.send()) == ErrorCode.NONE
+    assert len(second.partitions["orders"]) == 4
+    assert second.beat() == ErrorCode.NONE
+    node.advance(10_000)
+    assert assignment(second.send()) is None
+
+
 def test_a_second_target_waits_for_the_interval() -> None:
     node = Node()
     first, second = Member(node, "first", "orders"), Member(node, "second", "orders")
