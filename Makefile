@@ -17,6 +17,7 @@ SIMULATE_SEEDS  ?= 0..9999
 MUTANT_SEEDS    ?= 0..399
 BROKER_SEEDS    ?= 0..4999
 TRANSACTION_SEEDS ?= 0..4999
+GROUP_SEEDS     ?= 0..4999
 RELOCATIONS     ?= 0..999
 CRASH_SEED      ?= 1
 KILLS           ?= 200
@@ -47,7 +48,7 @@ SIMULATOR := build/simulator
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console wall sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-open-loop bench-gateway demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions simulate-groups explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console wall sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-open-loop bench-gateway demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -204,6 +205,13 @@ simulate-transactions: build ## five thousand simulated runs with transactional 
 	@$(BIN)/python -m tools.compiled_simulator
 	@PYTHONPATH=$(SIMULATOR) $(BIN)/kraft simulate --transactions --seeds $(TRANSACTION_SEEDS) --jobs $(JOBS) --output build/simulate-transactions.json
 	@$(BIN)/kraft simulate --transactions --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants-transactions.json
+
+# make simulate-groups GROUP_SEEDS=0..199
+simulate-groups: build ## five thousand simulated runs with group coordinators and consumers, then every known bug of those
+	@mkdir -p build
+	@$(BIN)/python -m tools.compiled_simulator
+	@PYTHONPATH=$(SIMULATOR) $(BIN)/kraft simulate --groups --seeds $(GROUP_SEEDS) --jobs $(JOBS) --output build/simulate-groups.json
+	@$(BIN)/kraft simulate --groups --mutants --seeds $(MUTANT_SEEDS) --jobs $(JOBS) --output build/mutants-groups.json
 
 # Then four of the known bugs, each with the shortest trace that shows it.
 explore: build ## every interleaving of a small quorum, within bounds; a quarter of an hour and a gigabyte

@@ -28,7 +28,8 @@ from tools.tree import ROOT, files
 TARGET: Final = ROOT / "build" / "simulator"
 STAMP: Final = "built-from"
 CONFIG: Final = "[mypy]\nignore_missing_imports = True\n"
-SIMULATOR: Final = ("kraft/testing/sim", "kraft/testing/brokers", "kraft/testing/brokers/transactional")
+SIMULATOR: Final = ("kraft/testing/sim", "kraft/testing/brokers", "kraft/testing/brokers/transactional",
+                    "kraft/testing/brokers/groups")
 INTERPRETED: Final = frozenset({
     # These run once, or for each run of a series.
     "kraft/testing/sim/campaign.py", "kraft/testing/sim/joined.py", "kraft/testing/sim/options.py",
@@ -36,12 +37,15 @@ INTERPRETED: Final = frozenset({
     # Coroutines within coroutines: those of mypyc 2.4 lose their state.
     "kraft/testing/brokers/transactional/clients.py", "kraft/testing/brokers/transactional/dialer.py",
     "kraft/testing/brokers/transactional/readers.py", "kraft/testing/brokers/transactional/transformers.py",
-    "kraft/testing/brokers/transactional/writers.py",
+    "kraft/testing/brokers/transactional/writers.py", "kraft/testing/brokers/groups/options.py",
+    "kraft/testing/brokers/groups/members.py", "kraft/testing/brokers/groups/consumers.py",
+    "kraft/testing/brokers/groups/classic.py", "kraft/testing/brokers/groups/population.py",
 })
 COMPARE: Final = """
 from kraft.testing.sim import loop, run
 print(loop.__file__)
-for simulate, seeds in (run.simulate, 3), (run.simulate_brokers, 6), (run.simulate_transactions, 2):
+for simulate, seeds in (run.simulate, 3), (run.simulate_brokers, 6), (run.simulate_transactions, 2), (
+        run.simulate_groups, 2):
     print(*(simulate(seed).digest for seed in range(seeds)))
 """
 

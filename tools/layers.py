@@ -102,7 +102,7 @@ PACKAGES: dict[str, Rule] = {
                       "uvloop")),
     # Its use of asyncio is on a loop of virtual time, which its simulator provides.
     "testing": Rule(("broker", "config", "controller", "deadlines", "immutable", "local", "log_dir", "metadata",
-                     "protocol", "raft", "recorder", "runtime", "native"),
+                     "protocol", "raft", "recorder", "runtime", "steps", "native"),
                     ("asyncio", "logging", "multiprocessing", "random", "time"), ordered=True),
     "client": Rule(("_version", "config", "oauth", "protocol", "security", "tls", "native"), ("socket", "time")),
     "local": Rule(("", "client", "config", "log_dir", "metadata", "protocol", "raft", "runtime", "native"),

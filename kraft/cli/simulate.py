@@ -23,7 +23,7 @@ from kraft.recorder.timeline import merged
 from kraft.testing.explore.models import MODELS, Model
 from kraft.testing.mutants.find import Hunt, hunt
 from kraft.testing.mutants.patches import Mutant
-from kraft.testing.mutants.registry import BROKER_MUTANTS, MUTANTS, NOT_HERE, TRANSACTION_MUTANTS
+from kraft.testing.mutants.registry import BROKER_MUTANTS, GROUP_MUTANTS, MUTANTS, NOT_HERE, TRANSACTION_MUTANTS
 from kraft.testing.sim.campaign import Finding, Report, campaign, shrink
 from kraft.testing.sim.joined import joined
 from kraft.testing.sim.options import Options, parse
@@ -31,10 +31,12 @@ from kraft.testing.sim.relocation import LED_WITHIN
 from kraft.testing.sim.run import (
     Outcome,
     broker_options_of,
+    group_options_of,
     options_of,
     relocation_options_of,
     simulate,
     simulate_brokers,
+    simulate_groups,
     simulate_relocation,
     simulate_transactions,
     transaction_options_of,
@@ -87,6 +89,7 @@ class Results:
 @kraft.command("simulate")
 @click.option("--brokers", is_flag=True, help="Runs with controllers, brokers and clients.")
 @click.option("--transactions", is_flag=True, help="Runs with brokers, coordinators and transactional clients.")
+@click.option("--groups", is_flag=True, help="Runs with brokers, group coordinators and consumers of both protocols.")
 @click.option("--relocations", is_flag=True, help="Runs in which three voters are restarted at new addresses.")
 @click.option("--seed", type=IntRange(0), help="One run.")
 @click.option("--trace", is_flag=True, help="With --seed: print every event of the nodes.")
@@ -111,20 +114,22 @@ class Results:
 @JSON
 @click.option("--output", "output_file", type=OUTPUT_FILE,
               help="Write the figures as JSON to a file.")
-def simulate_command(brokers: bool, transactions: bool, relocations: bool, seed: int | None, trace: bool,
-                     timeline: Path | None, options: Options | None, shrinks: bool, seeds: range | None,
+def simulate_command(brokers: bool, transactions: bool, groups: bool, relocations: bool, seed: int | None,
+                     trace: bool, timeline: Path | None, options: Options | None, shrinks: bool, seeds: range | None,
                      minutes: float | None, jobs: int, mutants: bool, mutant_names: tuple[str, ...], exhaustive: bool,
                      model_names: tuple[str, ...], states: int | None, depth: int | None,
                      trace_file: TextIO | None, join_files: tuple[TextIO, ...], as_json: bool,
                      output_file: Path | None) -> None:
     """Inject faults into a quorum in virtual time, and check its invariants. Exit code 1 when an invariant was broken
     (with --mutants: when a bug was not found)."""
-    if brokers + transactions + relocations > 1:
-        raise click.UsageError("--brokers, --transactions and --relocations are runs of different kinds")
-    chosen = _chosen(mutant_names, BROKER_MUTANTS if brokers else TRANSACTION_MUTANTS if transactions else MUTANTS)
-    run, draw = ((simulate_brokers, broker_options_of) if brokers
-                 else (simulate_transactions, transaction_options_of) if transactions
-                 else (simulate_relocation, relocation_options_of) if relocations else (simulate, options_of))
+    if brokers + transactions + groups + relocations > 1:
+        raise click.UsageError("--brokers, --transactions, --groups and --relocations are runs of different kinds")
+    run, draw, known = ((simulate_brokers, broker_options_of, BROKER_MUTANTS) if brokers
+                        else (simulate_transactions, transaction_options_of, TRANSACTION_MUTANTS) if transactions
+                        else (simulate_groups, group_options_of, GROUP_MUTANTS) if groups
+                        else (simulate_relocation, relocation_options_of, MUTANTS) if relocations
+                        else (simulate, options_of, MUTANTS))
+    chosen = _chosen(mutant_names, known)
     results = Results(as_json, output_file)
     with redirect_stdout(results.for_people):
         if join_files:
@@ -135,7 +140,7 @@ def simulate_command(brokers: bool, transactions: bool, relocations: bool, seed:
             _explore(models, states, chosen if mutant_names else [], trace_file, results)
         elif mutants:
             _finish_hunt(hunt(chosen, seeds or range(400), jobs, _print_hunt, draw=draw), results,
-                         names_missing=not (brokers or transactions))
+                         names_missing=known is MUTANTS)
         elif seed is not None:
             outcome = _simulate_one(seed, options or draw(seed), trace, timeline)
             _print_outcome(outcome)

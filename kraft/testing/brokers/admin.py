@@ -5,17 +5,23 @@ from random import Random
 
 from kraft.broker.isr import Key
 from kraft.controller.features import SAFE_DOWNGRADE, UPGRADE
-from kraft.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
-from kraft.metadata.versions import FEATURES, TRANSACTION_VERSION
+from kraft.metadata.image import GROUP_RESOURCE, NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
+from kraft.metadata.versions import FEATURES, GROUP_VERSION, TRANSACTION_VERSION
 from kraft.protocol.message import Message
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.testing.brokers.guard import Guard
 from kraft.testing.brokers.metadata import MetadataTruth
@@ -28,6 +34,11 @@ LATEST_VERSION = 99
 PLAIN_TOPICS = "t"
 """First letter of the topics that idempotent producers use."""
 TRANSACTIONAL_TOPIC = "x0"
+GROUP_TOPICS = "g"
+"""First letter of the topics that groups consume. They have no records: a member only counts."""
+GROUP_PARTITIONS_MAX = 6
+SET_SETTING = 0
+DELETE_SETTING = 1
 RETRY_MS = 150
 PREFERRED = 0
 UNCLEAN = 1
@@ -76,7 +87,7 @@ class Admin:
     def start(self) -> None:
         """Create the topics of the run as soon as enough brokers are registered."""
         options = self._cluster.options
-        names = self._names() + ([TRANSACTIONAL_TOPIC] if options.transactions else [])
+        names = self._names() + ([TRANSACTIONAL_TOPIC] if options.transactions else []) + self._group_topics()
         missing = [name for name in names if name not in self._image.topic_ids]
         active = [broker for broker in self._image.brokers.values() if broker.active]
         if missing and len(active) >= min(options.replication, options.brokers):
@@ -87,13 +98,18 @@ class Admin:
     def _names(self) -> list[str]:
         return [f"{PLAIN_TOPICS}{number}" for number in range(self._cluster.options.topics)]
 
+    def _group_topics(self) -> list[str]:
+        options = self._cluster.options
+        return [f"{GROUP_TOPICS}{number}" for number in range(options.group_topics)] if options.groups else []
+
     def _create(self, name: str) -> None:
         options = self._cluster.options
+        count = options.group_partitions if name.startswith(GROUP_TOPICS) else options.partitions
         configs = [CreatableTopicConfig(name="min.insync.replicas", value=str(options.min_insync))]
         if options.unclean:
             configs.append(CreatableTopicConfig(name="unclean.leader.election.enable", value="true"))
         self._submit_request(CreateTopicsRequest(topics=[CreatableTopic(
-            name=name, num_partitions=options.partitions, replication_factor=min(options.replication, options.brokers),
+            name=name, num_partitions=count, replication_factor=min(options.replication, options.brokers),
             assignments=[], configs=configs)], timeout_ms=1000))
 
     def change_topic(self) -> None:
@@ -109,12 +125,46 @@ class Admin:
         else:
             self.start()
 
+    def change_group_topic(self) -> None:
+        """Delete a topic that groups consume, give it one more partition, or create a missing one."""
+        name = self._random.choice(self._group_topics())
+        topic_id = self._image.topic_ids.get(name)
+        if topic_id is None:
+            self.start()
+            return
+        count = len(self._image.topics[topic_id].partitions)
+        if count < GROUP_PARTITIONS_MAX and self._random.random() < 0.5:
+            self._count("partition added")
+            self._submit_request(CreatePartitionsRequest(timeout_ms=1000, topics=[
+                CreatePartitionsTopic(name=name, count=count + 1, assignments=None)]))
+        else:
+            self._count("topic deleted")
+            self._submit_request(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
+            self._cluster.loop.after(self._random.randrange(2 * RETRY_MS) * MILLISECOND, self.start)
+
+    def change_group_setting(self) -> None:
+        """Change how often a group gets a target, or remove that setting of its own."""
+        group = f"group-{self._random.randrange(self._cluster.options.groups)}"
+        value = self._random.choice((None, "0", "100", "500"))
+        self._count("setting of a group changed")
+        self._submit_request(IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
+            resource_type=GROUP_RESOURCE, resource_name=group, configs=[AlterableConfig(
+                name="consumer.assignment.interval.ms", value=value,
+                config_operation=DELETE_SETTING if value is None else SET_SETTING)])]))
+
     def change_level(self) -> None:
         """Raise or lower transaction.version."""
-        level = self._random.randrange(FEATURES[TRANSACTION_VERSION].latest + 1)
-        is_lower = level < self._image.features.get(TRANSACTION_VERSION, 0)
-        self._count("transaction.version changed")
-        update = FeatureUpdateKey(feature=TRANSACTION_VERSION, max_version_level=level,
+        self.set_level(TRANSACTION_VERSION, self._random.randrange(FEATURES[TRANSACTION_VERSION].latest + 1))
+
+    def change_group_level(self) -> None:
+        """Raise or lower group.version."""
+        self.set_level(GROUP_VERSION, self._random.randrange(FEATURES[GROUP_VERSION].latest + 1))
+
+    def set_level(self, feature: str, level: int) -> None:
+        """Request that level of a feature."""
+        is_lower = level < self._image.features.get(feature, 0)
+        self._count(f"{feature} changed")
+        update = FeatureUpdateKey(feature=feature, max_version_level=level,
                                   upgrade_type=SAFE_DOWNGRADE if is_lower else UPGRADE)
         self._submit_request(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000))
 

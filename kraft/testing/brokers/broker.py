@@ -103,8 +103,8 @@ class Broker:
         self._fetchers: dict[int, Fetcher] = {}
         self._durability = options.durability
         self._is_flushing = False
-        self.coordinators = self._new_coordinators() if options.transactions else None
-        """Coordinators of transactions and groups; None in a run without transactions."""
+        self.coordinators = self._new_coordinators() if options.transactions or options.groups else None
+        """Coordinators of transactions and groups; None in a run without either."""
 
     def _new_coordinators(self) -> Coordinators:
         node = self.node

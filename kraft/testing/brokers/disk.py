@@ -178,6 +178,11 @@ class BrokerDisk:
         """Return the directory of a log."""
         return self._path(self._homes[name]) / TopicPartition(*name).directory_name
 
+    @property
+    def scratch(self) -> Path:
+        """A path for a copy of a log, outside of the log directories; nothing lies there."""
+        return self._storage.root / f"copy-{self._broker_id}"
+
     def is_offline(self, name: Name) -> bool:
         """Return whether the log's directory failed under this process, whatever the metadata says."""
         assert self.logs is not None

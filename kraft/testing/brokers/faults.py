@@ -52,6 +52,9 @@ class BrokerFaults(Faults):
                 (options.zombie_every_ms, self._overtake), (options.stall_every_ms, self._stall),
                 (options.reset_every_ms, self._reset), (options.directory_every_ms, self._fail_directory),
                 (options.refusal_every_ms, self._refuse), (options.level_every_ms, self._admin.change_level),
+                (options.group_topic_every_ms, self._admin.change_group_topic),
+                (options.group_level_every_ms, self._admin.change_group_level),
+                (options.group_setting_every_ms, self._admin.change_group_setting),
                 (options.coordinate_every_ms, self._hold_coordinator), (options.checks_every_ms, self._hold_checks))
 
     def stop(self) -> None:

@@ -78,6 +78,11 @@ class Connection:
         self._pending: dict[int, Answered] = {}
         self._request_number = 0
 
+    @property
+    def is_under_way(self) -> bool:
+        """True while something that was sent may still arrive at the process that accepted the connection."""
+        return bool(self._out) and self._is_target_up()
+
     def request(self, body: object, answered: Answered) -> None:
         self._request_number += 1
         self._pending[self._request_number] = answered

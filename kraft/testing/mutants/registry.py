@@ -4,6 +4,7 @@ from typing import Final
 
 from kraft.testing.mutants.controllers import CONTROLLERS
 from kraft.testing.mutants.durability import DURABILITY
+from kraft.testing.mutants.groups import GROUPS
 from kraft.testing.mutants.machine import MACHINE
 from kraft.testing.mutants.patches import Mutant
 from kraft.testing.mutants.replicas import REPLICAS
@@ -27,6 +28,9 @@ TRANSACTION_MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant for collection in (TRANSACTIONS, SHARE_STATES) for mutant in collection.mutants
 }
 """Mutants that runs with transactions must find."""
+
+GROUP_MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in GROUPS.mutants}
+"""Mutants that runs with groups must find."""
 
 NOT_HERE: Final[dict[int, str]] = {
     23: "an overloaded controller fences live brokers: leases are the controller's, the core has none",

@@ -29,6 +29,9 @@ FAULTS = (
     "connection to the controller broken", "connections refused by a live broker", "half-open connection to a broker",
     "requests held back", "markers or checks of transactions held back", "transaction.version changed",
     "request repeated late", "batch stuck on its way", "transactions abandoned",
+    "group.version changed", "partition added", "members that join", "members that leave", "members that die",
+    "members that hang", "members slow to give up", "subscriptions changed",
+    "setting of a group changed", "load meets the cleaner",
 )
 """Names under which runs count faults."""
 
@@ -43,7 +46,8 @@ BROKERS = (
     "broker probed: UNANSWERED", "broker probed: ACCEPTED", "live broker taken for dead",
     "leader checked: ANSWERED", "leader checked: REFUSED", "leader checked: UNANSWERED", "answer held",
     "dead leader left out", "live leader left out", "dead leader named", "producer epochs begun",
-    "transactions begun", "transactions committed", "transactions aborted",
+    "transactions begun", "transactions committed", "transactions aborted", "partitions assigned", "members fenced",
+    "offsets committed", "offsets read",
 )
 """Names under which runs with brokers count the actions of those."""
 

@@ -9,6 +9,8 @@ from traceback import extract_tb
 from typing import Final, TextIO
 
 from kraft.raft.events import Event
+from kraft.testing.brokers.groups.options import draw as draw_with_groups
+from kraft.testing.brokers.groups.world import GroupWorld
 from kraft.testing.brokers.options import draw as draw_with_brokers
 from kraft.testing.brokers.transactional.options import draw as draw_with_transactions
 from kraft.testing.brokers.transactional.world import TransactionWorld
@@ -56,6 +58,11 @@ def transaction_options_of(seed: int) -> Options:
     return draw_with_transactions(Random(f"{seed}/transaction options"))
 
 
+def group_options_of(seed: int) -> Options:
+    """Return the options of this seed's run with groups."""
+    return draw_with_groups(Random(f"{seed}/group options"))
+
+
 def relocation_options_of(seed: int) -> Options:
     """Return the options of this seed's run that restarts three voters at new addresses."""
     return draw_relocation(Random(f"{seed}/relocation options"))
@@ -76,14 +83,19 @@ def simulate_transactions(seed: int) -> Outcome:
     return simulate(seed, transaction_options_of(seed))
 
 
+def simulate_groups(seed: int) -> Outcome:
+    """Run one seed with groups."""
+    return simulate(seed, group_options_of(seed))
+
+
 def simulate(seed: int, options: Options | None = None, trace: TextIO | None = None,
              listen: Callable[[int, float, Event], None] | None = None) -> Outcome:
     """Run one seed, with its own options or with others. `listen(node id, milliseconds, event)` receives every event of
     a core."""
     options = options_of(seed) if options is None else options
     started = process_time()
-    kind = (TransactionWorld if options.transactions else BrokerWorld if options.brokers
-            else RelocationWorld if options.relocation else World)
+    kind = (GroupWorld if options.groups else TransactionWorld if options.transactions
+            else BrokerWorld if options.brokers else RelocationWorld if options.relocation else World)
     world = kind(seed, options, trace, listen)
     violation = None
     try:

@@ -2,6 +2,7 @@
 
     async_loop      the event loop of `asyncio` on virtual time, for production code with tasks and timers
     dialer          connections that a broker opens to others, as `runtime.net.dialer` promises them
+    cleaning        the cleaner, which the load of a coordinator may meet
     coordinators    the coordinators of one broker with their drivers, and the handlers of their requests
     calls           requests of clients as frames, and their answers
     clients         what all clients share: connections, leaders and coordinators
@@ -12,5 +13,6 @@
     spans           the judge of open transactions
     replays         the judge of the records of coordinators
     options         the options of a run, drawn from its seed
+    client_world    the world of brokers with clients that are coroutines
     world           all of it together
 """

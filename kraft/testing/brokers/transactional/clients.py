@@ -17,7 +17,7 @@ from kraft.testing.brokers.admin import TRANSACTIONAL_TOPIC
 from kraft.testing.brokers.clients import BACKOFF_MS
 from kraft.testing.brokers.frames import call_of
 from kraft.testing.brokers.transactional.async_loop import AsyncLoop
-from kraft.testing.brokers.wire import Hold, Reply, Wire
+from kraft.testing.brokers.wire import Connection, Hold, Reply, Wire
 from kraft.testing.sim.loop import Loop
 from kraft.testing.sim.options import MILLISECOND, SECOND, Options
 from kraft.testing.transactions.history import History
@@ -110,8 +110,9 @@ class AsyncClient:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def query(self, target_id: int, request: Message, version: int, answer_type: type[Found],
-                  lane: str = "client") -> Found | None:
-        """Send a request and return its answer; None when the connection breaks, or when no answer comes in time."""
+                  lane: str = "client", timeout_ms: int = 0) -> Found | None:
+        """Send a request and return its answer; None when the connection breaks, or when no answer comes in time, by
+        default that of the options."""
         wire = self._around.wire
         answer: asyncio.Future[object] = self._around.async_loop.create_future()
 
@@ -122,16 +123,20 @@ class AsyncClient:
         call = call_of(request, version)
         connection = wire.request(self, target_id, f"{lane} {self.id}", call, answered)
         try:
-            async with asyncio.timeout(self.options.request_ms / 1000):
+            async with asyncio.timeout((timeout_ms or self.options.request_ms) / 1000):
                 found = await answer
         except TimeoutError:
             found = None
         if found is None:
             if connection is not None:
                 connection.close()
+                self.abandoned(connection)
             return None
         assert isinstance(found, answer_type)
         return found
+
+    def abandoned(self, connection: Connection) -> None:
+        """Note that a request over this connection may still arrive, although no answer of it is read."""
 
     def repeat_late(self, target_id: int, request: Message, version: int) -> bool:
         """Let the request arrive again after a while, by chance; return whether it will."""
@@ -149,6 +154,7 @@ class AsyncClient:
             late_us = self._random.randrange(1, 3 * self.options.request_ms * MILLISECOND)
             connection.holds.append(Hold(self._around.loop.now_us + late_us, requests=True))
             connection.request(call_of(request, version), lambda _body: None)
+            self.abandoned(connection)
 
     async def pause(self, mean_ms: int = 0) -> None:
         """Wait for about so long; 0: until a failed request may be sent again."""

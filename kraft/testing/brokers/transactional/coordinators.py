@@ -38,6 +38,7 @@ from kraft.runtime.replicas.transaction_checks import OffsetsTransactions, Trans
 from kraft.runtime.stages.broker_core import group_config, transaction_config
 from kraft.runtime.stages.share_groups import share_config
 from kraft.testing.brokers.transactional.async_loop import AsyncLoop
+from kraft.testing.brokers.transactional.cleaning import cleaned
 from kraft.testing.brokers.transactional.dialer import SimDialer, lane_of
 from kraft.testing.sim.cluster import CLUSTER_ID
 from kraft.testing.sim.options import Options
@@ -61,6 +62,8 @@ COORDINATOR_LANES: Final = (lane_of(MARKER_LANE, 0), lane_of(MARKER_LANE, 1), CH
 SHARE_LANE: Final = "states of share partitions"
 SHARE_LANES: Final = (lane_of(SHARE_LANE, 0), lane_of(SHARE_LANE, 1))
 UPDATES_PER_SNAPSHOT: Final = 5
+POLICIES: Final = ("disabled", "upgrade", "downgrade", "bidirectional")
+INITIAL_DELAY_MS: Final = "200"
 LOAD_BYTES: Final = 300
 """Bytes that are loaded at once: a few records."""
 COLD_MS: Final = 30
@@ -86,7 +89,20 @@ def node_config(node_id: int, options: Options) -> NodeConfig:
         "request.timeout.ms": str(options.request_ms),
         "transaction.remove.expired.transaction.cleanup.interval.ms": str(options.expiry_check_ms),
         "transactional.id.expiration.ms": str(options.id_expiration_ms),
+        **(_group_settings(options) if options.groups else {}),
     })
+
+
+def _group_settings(options: Options) -> dict[str, str]:
+    """Return the settings of the group coordinator."""
+    session, heartbeat = str(options.group_session_ms), str(options.heartbeat_ms)
+    return {
+        "group.consumer.session.timeout.ms": session, "group.consumer.min.session.timeout.ms": session,
+        "group.consumer.heartbeat.interval.ms": heartbeat, "group.consumer.min.heartbeat.interval.ms": heartbeat,
+        "group.consumer.assignment.interval.ms": str(options.assignment_ms),
+        "group.consumer.migration.policy": POLICIES[options.migration_policy],
+        "group.min.session.timeout.ms": session, "group.initial.rebalance.delay.ms": INITIAL_DELAY_MS,
+    }
 
 
 class Coordinators:
@@ -96,6 +112,7 @@ class Coordinators:
                  loop: AsyncLoop, random: Random) -> None:
         self._owner = owner
         self._channel = channel
+        self._random = random
         self.loop = loop
         loop.enter()
         config = node_config(owner.id, owner.options)
@@ -201,7 +218,15 @@ class Coordinators:
 
     def leads(self, partition: Partition) -> None:
         if (driver := self.drivers.get(partition.topic)) is not None:
-            driver.lead(partition)
+            driver.lead(self._as_loaded(partition))
+
+    def _as_loaded(self, partition: Partition) -> Partition:
+        """Return the partition as its load sees it: by chance while the cleaner replaces its segments."""
+        owner, per_mille = self._owner, self._owner.options.clean_per_mille
+        if partition.topic != OFFSETS_TOPIC or not per_mille or self._random.randrange(1000) >= per_mille:
+            return partition
+        source = owner.disk.path_of((partition.topic, partition.index))
+        return cast("Partition", cleaned(partition, source, owner.disk.scratch, self._random, owner.count))
 
     def resigns(self, topic: str, index: int, leader_epoch: int | None) -> None:
         if (driver := self.drivers.get(topic)) is not None:

@@ -1,25 +1,20 @@
 """A run with transactions: the world of brokers, with coordinators, transactional clients, and their judges."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import ceil
-from random import Random
 from typing import Final, TextIO
 
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.transactions import ending, state
-from kraft.metadata.image import MetadataImage
 from kraft.raft.events import Event
-from kraft.testing.brokers.transactional.async_loop import AsyncLoop
-from kraft.testing.brokers.transactional.clients import TOPIC, Around, longest_pause_ms
+from kraft.testing.brokers.transactional.client_world import ClientWorld
+from kraft.testing.brokers.transactional.clients import TOPIC, longest_pause_ms
 from kraft.testing.brokers.transactional.readers import PartitionReader, Reader
 from kraft.testing.brokers.transactional.replays import judge_compaction
 from kraft.testing.brokers.transactional.share_leaders import ShareLeader
 from kraft.testing.brokers.transactional.spans import Spans
 from kraft.testing.brokers.transactional.transformers import Transformer
 from kraft.testing.brokers.transactional.writers import Writer
-from kraft.testing.brokers.world import BrokerWorld
 from kraft.testing.sim.options import MILLISECOND, SECOND, Options
 from kraft.testing.sim.violation import ViolationError
 from kraft.testing.transactions.history import History, Log
@@ -47,53 +42,18 @@ def limited_epochs(count: int) -> Iterator[None]:
             vars(module).update(LAST_CLIENT_EPOCH=before[0], EPOCH_MAX=before[1])
 
 
-class TransactionWorld(BrokerWorld):
+class TransactionWorld(ClientWorld):
     """The world of a run with transactions."""
 
     def __init__(self, seed: int, options: Options, trace: TextIO | None = None,
                  listen: Callable[[int, float, Event], None] | None = None) -> None:
-        super().__init__(seed, options, trace, listen)
         names = [f"{topic}-{index}" for topic in (TOPIC, OFFSETS_TOPIC) for index in range(options.partitions)]
         self.transaction_history = History(names, [Log() for _ in names])
+        super().__init__(seed, options, self.transaction_history, trace, listen)
         self.spans = Spans(options.transaction_ms / 1000, lambda: self.loop.now_us / SECOND)
-        self._failure: BaseException | None = None
-        self._is_draining = False
-        self._soon: deque[Callable[[], object]] = deque()
-        self._async_loop = AsyncLoop(lambda: self.loop.now_us / SECOND, self._later, self._soon, self._client_failed)
-        self._async = Around(self.loop, self.broker_cluster.wire, lambda: self.cluster.options, self.counts,
-                             self.transaction_history, self._image_of, self._async_loop, self._drain)
         self.writers: list[Writer] = []
         self.readers: list[Reader] = []
         self.share_leaders: list[ShareLeader] = []
-
-    # --- the event loop of the clients --------------------------------------------------------------------------------
-
-    def _later(self, seconds: float, callback: Callable[[], None]) -> None:
-        def due() -> None:
-            self._async_loop.enter()
-            callback()
-            self._drain()
-
-        self.loop.after(ceil(seconds * SECOND), due)
-
-    def _drain(self) -> None:
-        """Run what is due, unless that is being done: a task may begin another one."""
-        if self._is_draining:
-            return
-        self._is_draining = True
-        while self._soon:
-            self._soon.popleft()()
-        self._is_draining = False
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-
-    def _client_failed(self, error: BaseException) -> None:
-        self._failure = self._failure or error
-
-    def _image_of(self, random: Random) -> MetadataImage | None:
-        node = self._any_broker(random)
-        return None if node is None else node.machine.image
 
     # --- the run ------------------------------------------------------------------------------------------------------
 
@@ -105,15 +65,8 @@ class TransactionWorld(BrokerWorld):
             with limited_epochs(self.cluster.options.epochs):
                 super().run()
         finally:
-            AsyncLoop.leave()
-            self._async_loop.close()
+            self._end_clients()
         self._judge_transactions()
-
-    def _new_number(self) -> int:
-        return self._next_client() + len(self._async.clients)
-
-    def _random(self, number: int) -> Random:
-        return self.cluster.random(f"client {number}")
 
     def _begin_clients(self) -> None:
         options = self.cluster.options
