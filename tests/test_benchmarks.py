@@ -11,7 +11,7 @@ from bench.baseline import Medians, baseline_path, ratios, report
 
 ROOT: Final = Path(__file__).parent.parent
 ROW: Final = re.compile(r"^\| (\w+) \| `(\w+)` \| [^|]* \| ([^|]+) \|$", re.MULTILINE)
-SERVING: Final = frozenset(("request", "partition", "serve", "net", "bench"))
+SERVING: Final = frozenset(("request", "partition", "serve", "share", "net", "bench"))
 MEASURED_WITH: Final = {
     "log.append": "log", "columns.encoder": "columns", "columns.reader": "columns",
     "replica.leased_follower": "answers", "segment.producer_snapshots": "producers", "segment.scan": "recovery",

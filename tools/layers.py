@@ -36,6 +36,7 @@ NATIVE_PACKAGES: dict[str, tuple[str, ...]] = {
     "request": ("base",),
     "partition": ("base", "file", "batch", "segment", "log", "facade", "request"),
     "serve": ("base", "file", "segment", "log", "request", "partition"),
+    "share": ("base", "file", "batch", "log", "request", "partition", "serve"),
     "net": ("base", "file", "request"),
     "replica": ("base", "file", "batch", "segment", "request", "partition", "net"),
     "bench": ("base",),

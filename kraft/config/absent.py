@@ -12,15 +12,14 @@ KEPT: Final = "Kept for compatibility"
 
 _TIERED: Final = "tiered storage"
 _STREAMS: Final = "groups of the streams protocol"
-_SHARE: Final = "share groups"
 
 # By section and prefix.
 _ABSENT: Final = {
     "topic": {"remote.": _TIERED, "local.retention.": _TIERED},
     "broker": {
         "follower.fetch.last.tiered.": _TIERED,
-        "group.share.max.share.sessions": _SHARE, "group.streams.": _STREAMS,
-        "log.local.retention.": _TIERED, "remote.": _TIERED, "share.fetch.": _SHARE,
+        "group.streams.": _STREAMS,
+        "log.local.retention.": _TIERED, "remote.": _TIERED,
     },
     "group": {"streams.": _STREAMS},
 }

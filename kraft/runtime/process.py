@@ -51,6 +51,7 @@ def import_all() -> None:
     """Import now what a node otherwise imports after its start, for a process that forks nodes."""
     finish(import_steps())
     import_module("kraft.runtime.replicas.share_persister")
+    import_module("kraft.runtime.replicas.share_partitions")
 
 
 def run_node(config: NodeConfig, on_ready: Callable[[AnyNode], None],

@@ -70,5 +70,7 @@ cdef class PartitionTable:
     cdef int32_t named(self, int32_t leader_id) except -2
     # The tagged fields of a reply that names leaders: the addresses of those nodes, as far as they are known.
     cdef bytes endpoint_tags(self, set node_ids)
+    # The same as an array, empty where none is known.
+    cdef bytes endpoint_array(self, set node_ids)
     # The ids of the nodes in a rack, an int32_t each.
     cdef bytes nodes_in(self, bytes rack)

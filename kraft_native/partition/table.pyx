@@ -224,13 +224,21 @@ cdef class PartitionTable:
         return None if topic is None else topic.at(index)
 
     cdef bytes endpoint_tags(self, set node_ids):
+        cdef bytes array = self.endpoint_array(node_ids)
+        cdef uint8_t* p
+        cdef uint8_t head[2 + UVARINT_BYTES_MAX]
+        if array == b"\1":
+            return b"\0"
+        p = put_uvarint(put_i8(put_i8(head, 1), 0), <uint32_t>len(array))      # one field: its tag, its size
+        return PyBytes_FromStringAndSize(<const char*>head, p - head) + array
+
+    cdef bytes endpoint_array(self, set node_ids):
         cdef list known = [node_id for node_id in sorted(node_ids) if node_id in self.endpoints]
         cdef Scratch out = Scratch()
         cdef bytes host, rack
         cdef uint8_t* p
-        cdef uint8_t head[2 + UVARINT_BYTES_MAX]
         if not known or not self.reports_endpoints:
-            return b"\0"
+            return b"\1"
         out.reserve(UVARINT_BYTES_MAX)
         out.size = put_count(out.data, True, <int32_t>len(known)) - out.data
         for node_id in known:
@@ -244,8 +252,7 @@ cdef class PartitionTable:
             else:
                 p = put_string(p, True, <const uint8_t*>PyBytes_AS_STRING(rack), PyBytes_GET_SIZE(rack))
             out.size = put_i8(p, 0) - out.data
-        p = put_uvarint(put_i8(put_i8(head, 1), 0), <uint32_t>out.size)        # one field: its tag, its size
-        return PyBytes_FromStringAndSize(<const char*>head, p - head) + bytes(out)
+        return bytes(out)
 
     def set_endpoint(self, int32_t node_id, str host not None, int32_t port, str rack=None) -> None:
         """Set the address of a node; clients that send a request to the wrong node get it (KIP-951)."""

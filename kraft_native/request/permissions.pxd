@@ -9,6 +9,7 @@ cdef enum:
     OPERATION_CLUSTER_ACTION = 9
     # Kafka's codes of resource types.
     RESOURCE_TOPIC = 2
+    RESOURCE_GROUP = 3
     RESOURCE_CLUSTER = 4
     RESOURCE_TRANSACTIONAL_ID = 5
 
@@ -22,6 +23,7 @@ cdef class Permissions:
     cdef tuple basis               # the objects that the decisions follow from
     cdef dict topics               # name in UTF-8 -> bits of the allowed operations
     cdef dict transactional_ids
+    cdef dict groups
     cdef int64_t cluster           # the same for the cluster; -1: not decided
     cdef object __weakref__
 
@@ -31,6 +33,7 @@ cdef class Permissions:
     # Bits of the operations that are allowed on a topic, by its name in UTF-8.
     cdef int64_t on_topic(self, bytes name) except -1
     cdef int64_t on_transactional_id(self, bytes name) except -1
+    cdef int64_t on_group(self, bytes name) except -1
     cdef int64_t on_cluster(self) except -1
     # Reports that a request was refused for want of a permission. `name` is that of the resource; with `by_id` the id
     # of a topic, for the cluster it is empty. Only a refused request has the cost of this.

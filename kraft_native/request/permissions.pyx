@@ -32,6 +32,7 @@ cdef class Permissions:
         if not is_same:
             self.topics = {}
             self.transactional_ids = {}
+            self.groups = {}
             self.cluster = -1
             self.basis = basis
         self.version = self.cache.version
@@ -62,6 +63,13 @@ cdef class Permissions:
         if bits is None:
             return self.decide(self.transactional_ids, RESOURCE_TRANSACTIONAL_ID, name)
         return <int64_t>bits
+
+    cdef int64_t on_group(self, bytes name) except -1:
+        cdef object bits
+        if self.version != self.cache.version:
+            self.renew()
+        bits = self.groups.get(name)
+        return self.decide(self.groups, RESOURCE_GROUP, name) if bits is None else <int64_t>bits
 
     cdef int64_t on_cluster(self) except -1:
         if self.version != self.cache.version:

@@ -105,6 +105,12 @@ cdef class RequestHandler:
     cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1
 
 
+cdef class LateHandler(RequestHandler):
+    """Handler that is created when its first request comes."""
+    cdef readonly RequestHandler handler  # type: RequestHandler | None  # None before that
+    cdef object create
+
+
 cdef enum:
     REPLY_HEADER_BYTES_MAX = 5
 

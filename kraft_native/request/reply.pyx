@@ -154,6 +154,20 @@ cdef class RequestHandler:
         self.handle(reply, <const uint8_t*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
 
 
+@cython.final
+cdef class LateHandler(RequestHandler):
+    """Handler that passes all requests on to the one that `create()` returns at the first of them. So an API that few
+    nodes need costs the others nothing."""
+
+    def __init__(self, create not None: Callable[[], RequestHandler]):
+        self.create = create
+
+    cdef int handle(self, Reply reply, const uint8_t* body, Py_ssize_t body_bytes) except -1:
+        if self.handler is None:
+            self.handler = self.create()
+        return self.handler.handle(reply, body, body_bytes)
+
+
 cdef bytes make_reply_header(int32_t correlation_id, int header_version):
     cdef uint8_t header[REPLY_HEADER_BYTES_MAX]
     cdef Py_ssize_t size = put_reply_header(header, correlation_id, header_version)

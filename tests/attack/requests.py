@@ -235,6 +235,12 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
         resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1)] * n}),
     ("Fetch", "partitions", 12, lambda m, n: {"max_bytes": 1, "topics": [m.FetchTopic(topic=TOPIC, partitions=[
         m.FetchPartition(partition=i, fetch_offset=0, partition_max_bytes=1) for i in range(n)])]}),
+    ("ShareFetch", "partitions", 2, lambda m, n: {"group_id": GROUP, "member_id": "m", "topics": [m.FetchTopic(
+        topic_id=NOWHERE, partitions=[m.FetchPartition(partition_index=i) for i in range(n)])]}),
+    ("ShareAcknowledge", "acknowledgements", 2, lambda m, n: {"group_id": GROUP, "member_id": "m",
+     "share_session_epoch": 1, "topics": [m.AcknowledgeTopic(topic_id=NOWHERE, partitions=[m.AcknowledgePartition(
+         partition_index=0, acknowledgement_batches=[m.AcknowledgementBatch(
+             first_offset=2 * i, last_offset=2 * i, acknowledge_types=[1]) for i in range(n)])])]}),
     ("Produce", "partitions", 12, lambda m, n: {"acks": 1, "timeout_ms": 1000, "topic_data": [m.TopicProduceData(
         name=TOPIC, partition_data=[m.PartitionProduceData(index=i, records=b"") for i in range(n)])]}),
 )

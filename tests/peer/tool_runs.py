@@ -30,7 +30,7 @@ TOPIC: Final = "orders"
 GROUP: Final = "readers"
 ACTIVE: Final = "busy"
 ASSIGNMENT: Final = "1:2:3,2:3:1,3:1:2"
-MISSING_APIS: Final = "UNSUPPORTED are ShareFetch (78), ShareAcknowledge (79) and streams groups (88, 89)"
+MISSING_APIS: Final = "UNSUPPORTED are streams groups (88, 89)"
 
 
 class Run(NamedTuple):

@@ -82,6 +82,9 @@ _FETCH: Final = Row(by=(
     Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER,
           remark="of a follower; without it each topic is refused with TOPIC_AUTHORIZATION_FAILED")))
 
+_SHARE_FETCH: Final = Row(by=(
+    Check(Operation.READ, GROUP, "group_id"), _of_topics(Operation.READ, "topics.topic_id")))
+
 _LIST_OFFSETS: Final = Row(elements=Elements(
     "topics", "topics", _of_topics(Operation.DESCRIBE),
     lambda _code, topic: list_offsets_response.ListOffsetsTopicResponse(name=topic.name),
@@ -182,6 +185,8 @@ _DESCRIBE_QUOTAS: Final = Row(
 ROWS: Final[dict[int, Row]] = {
     ApiKey.PRODUCE: _PRODUCE,
     ApiKey.FETCH: _FETCH,
+    ApiKey.SHARE_FETCH: _SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE: _SHARE_FETCH,
     ApiKey.LIST_OFFSETS: _LIST_OFFSETS,
     ApiKey.METADATA: Row(by=topics.METADATA_CHECKS, serve=topics.metadata),
     ApiKey.OFFSET_COMMIT: _OFFSET_COMMIT,
@@ -295,5 +300,5 @@ ON_CONTROLLERS: Final[dict[int, Row]] = {
 }
 """Rows of a controller's listener that differ."""
 
-IN_COMPILED_CODE: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
+IN_COMPILED_CODE: Final = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 """APIs of brokers that compiled code checks."""

@@ -201,6 +201,15 @@ METRICS: Final = (
     Metric("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total", "counter", (),
            "kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec",
            "Fetch sessions evicted for others."),
+    # --- share groups
+    Metric("kafka_server_sharesessioncache_sharesessionscount", "gauge", (),
+           "kafka.server:type=ShareSessionCache,name=ShareSessionsCount", "Share sessions."),
+    Metric("kraft_share_partitions", "gauge", (), "", "Share groups in partitions that this node leads."),
+    Metric("kraft_share_acquired_records_total", "counter", (), "", "Deliveries of records to share groups."),
+    Metric("kraft_share_acknowledged_ranges_total", "counter", ("type",), "",
+           "Ranges of offsets that members of share groups acknowledged, by type."),
+    Metric("kraft_share_lock_timeouts_total", "counter", (), "",
+           "Times that acquisition locks of a share partition ended without an acknowledgement."),
     # --- compaction
     Metric("kafka_log_logcleanermanager_uncleanable_partitions_count", "gauge", (),
            "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",

@@ -54,6 +54,9 @@ RUNNING: Final = 3
 SHUTTING_DOWN: Final = 7
 COORDINATORS: Final = {"group": OFFSETS_TOPIC, "transaction": TRANSACTION_TOPIC, "share": SHARE_STATE_TOPIC}
 """Topics of the coordinators, by the names that Kafka's metrics have for them."""
+ACKNOWLEDGE_TYPES: Final = ("gap", "accept", "release", "reject", "renew")
+"""Kafka's types of acknowledgements, by code."""
+NO_ACKNOWLEDGEMENTS: Final = [0] * len(ACKNOWLEDGE_TYPES)
 ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 
 Read = Callable[[float], Coroutine[Any, Any, "Sheet"]]
@@ -248,6 +251,9 @@ def _read_failures(parts: "NodeParts", sheet: Sheet) -> None:
     path = parts.path
     errors: dict[int, Counter[int]] = {
         ApiKey.PRODUCE: Counter(path.produce.error_counts()), ApiKey.FETCH: Counter(path.fetch.error_counts())}
+    if (shares := parts.core.share_delivery) is not None:
+        errors[ApiKey.SHARE_FETCH] = Counter(shares.fetch.error_counts())
+        errors[ApiKey.SHARE_ACKNOWLEDGE] = Counter(shares.acknowledge.error_counts())
     for router in parts.serving.routers:
         for key, counted in router.errors.items():
             errors[key] = errors.get(key, Counter()) + counted
@@ -267,6 +273,14 @@ def _read_waiting(parts: "NodeParts", sheet: Sheet) -> None:
     sheet.put(f"{prefix}_numincrementalfetchsessions", len(sessions))
     sheet.put(f"{prefix}_numincrementalfetchpartitionscached", sessions.partition_count)
     sheet.put(f"{prefix}_incrementalfetchsessionevictions_total", sessions.evictions_total)
+    shares = parts.core.share_delivery
+    sheet.put("kafka_server_sharesessioncache_sharesessionscount", 0 if shares is None else len(shares.sessions))
+    sheet.put("kraft_share_partitions", 0 if shares is None else len(shares.partitions))
+    sheet.put("kraft_share_acquired_records_total", 0 if shares is None else shares.partitions.acquired_total)
+    sheet.put("kraft_share_lock_timeouts_total", 0 if shares is None else shares.partitions.expired_total)
+    for kind, count in zip(ACKNOWLEDGE_TYPES, NO_ACKNOWLEDGEMENTS if shares is None
+                           else shares.partitions.acknowledged_totals(), strict=True):
+        sheet.put("kraft_share_acknowledged_ranges_total", count, kind)
 
 
 async def _read_clients(parts: "NodeParts", sheet: Sheet) -> None:

@@ -4,6 +4,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from kraft.broker.apply_faults import ApplyFaults
 from kraft.broker.broker import Broker
@@ -22,6 +23,7 @@ from kraft.broker.transactions.partition_requests import Query
 from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.image import MetadataImage
+from kraft.protocol.api_keys import ApiKey
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.base.time_slices import WorkQueue
 from kraft.runtime.net.dialer import Dialer
@@ -37,6 +39,10 @@ from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.share_groups import ShareGroups
 from kraft.runtime.stages.storage import Storage
 from kraft.security.audit.writer import is_writer
+from kraft_native.request.reply import RequestHandler
+
+if TYPE_CHECKING:
+    from kraft.runtime.replicas.share_partitions import ShareDelivery
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +54,10 @@ class BrokerCore:
     def __init__(self, config: NodeConfig, storage: Storage, path: DataPath, control: ControlPlane, dialer: Dialer,
                  endpoints: Mapping[str, Endpoint], on_failure: Callable[[BaseException], object]) -> None:
         self._opened = AsyncExitStack()
+        self._path = path
+        self._on_failure = on_failure
+        self.share_delivery: ShareDelivery | None = None
+        """Share groups, once a client has fetched for one."""
         appends = CoordinatorAppends(OFFSETS_TOPIC, path.table, now_ms,
                                      config.integer("offsets.topic.compression.codec"))
         transaction_appends = CoordinatorAppends(TRANSACTION_TOPIC, path.table, now_ms)
@@ -111,6 +121,17 @@ class BrokerCore:
         for driver in self.coordinators.values():
             if driver.deadlines.is_earlier:
                 driver.schedule()
+
+    def share_handler(self, api_key: int) -> RequestHandler:
+        """Return the handler of ShareFetch or ShareAcknowledge. The first call creates what serves share groups."""
+        if self.share_delivery is None:
+            # Imported here: most nodes serve none, and their memory does not hold it.
+            from kraft.runtime.replicas.share_partitions import ShareDelivery
+            path = self._path
+            self.share_delivery = ShareDelivery(self.broker, path.purgatory, path.server, path.quotas, now_ms,
+                                            self._on_failure)
+            self._opened.callback(self.share_delivery.close)
+        return self.share_delivery.fetch if api_key == ApiKey.SHARE_FETCH else self.share_delivery.acknowledge
 
     def _check_here(self, query: Query, respond: Callable[[Sequence[int]], None]) -> None:
         """Pass checks of transactions to this node's own coordinator."""

@@ -106,6 +106,8 @@ class Commits:
         else:
             self._core.replicas.reconfigure(sorted(each.name for each in touched if each.type == TOPIC_RESOURCE))
         attempt = self._broker.faults.attempt
+        if self._core.share_delivery is not None and (touched or delta.features.touched):
+            attempt("share groups", self._core.share_delivery.reconfigure)
         if delta.quotas.touched:
             attempt("client quotas", partial(self._path.limit_clients, image, delta.quotas.touched))
         if delta.features.touched:

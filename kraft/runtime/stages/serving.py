@@ -19,7 +19,7 @@ from kraft.runtime.stages.broker_core import BrokerCore
 from kraft.runtime.stages.data_path import DataPath
 from kraft.runtime.stages.listeners import Listeners
 from kraft_native.net.channel import RequestChannel
-from kraft_native.request.reply import Reply, RequestHandler
+from kraft_native.request.reply import LateHandler, Reply, RequestHandler
 from kraft_native.request.sampled import SampledHandler
 
 
@@ -33,7 +33,10 @@ class Serving:
         self._path = path
         self._control = control
         self._core = core
-        self._compiled: dict[int, RequestHandler] = {ApiKey.PRODUCE: path.produce, ApiKey.FETCH: path.fetch}
+        self._compiled: dict[int, RequestHandler] = {
+            ApiKey.PRODUCE: path.produce, ApiKey.FETCH: path.fetch,
+            **{key: LateHandler(partial(core.share_handler, key))
+               for key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)}}
         self._channels: dict[str, RequestChannel] = {}
         self._unstable = (ApiKey.INIT_PRODUCER_ID,) if config["transaction.two.phase.commit.enable"] else ()
         self.gates = SaslGates(config, path.server, lambda: core.broker.image)

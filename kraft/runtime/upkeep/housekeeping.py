@@ -112,6 +112,7 @@ class Housekeeping:
                 if await self._stopped_within(IMPORT_PAUSE_SECONDS):
                     return
             import_module("kraft.runtime.replicas.share_persister")
+            import_module("kraft.runtime.replicas.share_partitions")
         except Exception:
             log.exception("not all handlers could be imported: was the package replaced while this node starts?")
 

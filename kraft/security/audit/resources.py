@@ -186,6 +186,12 @@ def _fetched(request: Any, find: FindTopic) -> Iterator[Named]:
             for each in request.topics)
 
 
+def _share_fetched(request: Any, find: FindTopic) -> Iterator[Named]:
+    yield Named("group", request.group_id or "")
+    yield from (Named("topic", _topic("", each.topic_id, find), _some(part.partition_index for part in each.partitions))
+                for each in request.topics)
+
+
 _CHANGES: Final[dict[int, Callable[[Any, FindTopic], Iterator[Named]]]] = {
     ApiKey.CREATE_TOPICS: _topics,
     ApiKey.DELETE_TOPICS: _deleted_topics,
@@ -215,6 +221,8 @@ _CHANGES: Final[dict[int, Callable[[Any, FindTopic], Iterator[Named]]]] = {
 _DATA: Final[dict[int, Callable[[Any, FindTopic], Iterator[Named]]]] = {
     ApiKey.PRODUCE: _produced,
     ApiKey.FETCH: _fetched,
+    ApiKey.SHARE_FETCH: _share_fetched,
+    ApiKey.SHARE_ACKNOWLEDGE: _share_fetched,
 }
 CHANGES: Final = tuple(_CHANGES)
 """Keys of the APIs that administer a cluster."""
