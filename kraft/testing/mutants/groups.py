@@ -25,15 +25,18 @@ CLASSIC: Final[dict[str, int | bool]] = {"classic_per_mille": 1000, "group_topic
 BUSY: Final[dict[str, int | bool]] = {"skew_ppm": 0, "jump_every_ms": 0, "members": 5, "member_every_ms": 150,
                                       "fault_seconds": 10}
 
+QUIET: Final[dict[str, int | bool]] = {
+    **CONSUMERS, "skew_ppm": 0, "jump_every_ms": 0, "members": 5, "fault_seconds": 10, "groups": 3,
+    "static_per_mille": 0, "regex_per_mille": 0, "group_topics": 2, "group_partitions": 3, "assignment_ms": 0,
+    "group_topic_every_ms": 0, "repeat_per_mille": 0, "kill_every_ms": 0, "power_every_ms": 0, "blackout_every_ms": 0,
+    "pause_every_ms": 0, "shutdown_every_ms": 0, "isolate_every_ms": 0, "part_every_ms": 0, "cut_every_ms": 0,
+    "shuffle_every_ms": 0, "reboot_every_ms": 0, "zombie_every_ms": 0, "directory_every_ms": 0, "move_every_ms": 0,
+    "elect_every_ms": 0, "resign_every_ms": 0, "group_setting_every_ms": 0}
+"""Many members come and go, and nothing else happens."""
 
-# Many members come and go, and nothing else happens: a partition goes back and forth before it is given up.
-@GROUPS.add(0, "KAFKA-16147", skew_ppm=0, jump_every_ms=0, members=5, member_every_ms=60, fault_seconds=10, groups=3,
-            group_session_ms=2000, group_rebalance_ms=3000, heartbeat_ms=100, static_per_mille=0, regex_per_mille=0,
-            group_topics=2, group_partitions=3, assignment_ms=0, group_topic_every_ms=0, repeat_per_mille=0,
-            kill_every_ms=0, power_every_ms=0, blackout_every_ms=0, pause_every_ms=0, shutdown_every_ms=0,
-            isolate_every_ms=0, part_every_ms=0, cut_every_ms=0, shuffle_every_ms=0, reboot_every_ms=0,
-            zombie_every_ms=0, directory_every_ms=0, move_every_ms=0, elect_every_ms=0, resign_every_ms=0,
-            group_setting_every_ms=0, **CONSUMERS)
+
+@GROUPS.add(0, "KAFKA-16147", group_session_ms=2000, group_rebalance_ms=3000, heartbeat_ms=100, member_every_ms=60,
+            **QUIET)
 def returned_partition_has_no_owner(patches: Patches) -> None:
     """A partition that its member was to give up and keeps after all is free for others."""
     def around(original: Any) -> Any:
@@ -207,7 +210,8 @@ def removal_begins_no_epoch(patches: Patches) -> None:
     patches.wrap(heartbeats, "fence", around)
 
 
-@GROUPS.add(0, "commits are fenced by the member epoch", **CONSUMERS, **BUSY)
+@GROUPS.add(0, "commits are fenced by the member epoch", group_session_ms=500, group_rebalance_ms=1500, heartbeat_ms=50,
+            member_every_ms=150, **QUIET)
 def removed_member_may_commit(patches: Patches) -> None:
     """A commit is not checked for the member that it names."""
     def check_offset_commit(_group: Any, _member_id: str, _epoch: int, _api_has_epochs: bool,
@@ -215,16 +219,6 @@ def removed_member_may_commit(patches: Patches) -> None:
         """Accept it."""
 
     patches.put(ConsumerGroup, "check_offset_commit", check_offset_commit)
-
-
-@GROUPS.add(0, "commits are fenced by the generation", **CLASSIC, **BUSY)
-def earlier_generation_may_commit(patches: Patches) -> None:
-    """A commit of a classic member is not checked for its generation."""
-    def check_offset_commit(_group: Any, _member_id: str, _group_instance_id: str | None, _generation_id: int, *,
-                            in_transaction: bool = False) -> None:
-        """Accept it."""
-
-    patches.put(ClassicGroup, "check_offset_commit", check_offset_commit)
 
 
 @GROUPS.add(0, "answers wait for the commit of their records")
