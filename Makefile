@@ -48,7 +48,7 @@ SIMULATOR := build/simulator
 
 export KRAFT_JOBS ?= $(shell nproc)
 
-.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions simulate-groups explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console wall sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-open-loop bench-gateway demo demo-engine check lock clean
+.PHONY: help preflight build docs test test-simulator test-spark peer kafka-suite compare sbom package wheel deb image install-check upgrade-check crash crash-node crash-quorum relocations crash-cluster crash-transactions cycles simulate simulate-brokers simulate-transactions simulate-groups explore attack acl-changes kip-mutants fault-mutants order-kills streams-kills pipeline-kills spark-kills backup-kills fuzz fuzz-wire hostile-tls evil-config rotations console wall sanitize bench bench-micro bench-baseline bench-peer bench-cluster bench-transactions bench-tls bench-share bench-operations bench-failover bench-backup bench-spark bench-commit bench-embedded bench-open-loop bench-gateway demo demo-engine check lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
@@ -317,6 +317,9 @@ bench-transactions: build ## transactions on one node and on three, of ours and 
 
 bench-tls: build ## TLS of our node beside TLS of Kafka and beside Kafka without it, in one run (needs Java and Maven)
 	@$(BIN)/python -m bench.macro.tls
+
+bench-share: build ## share groups on our node and on Kafka, in one run (needs Java and Maven)
+	@$(BIN)/python -m bench.macro.share
 
 bench-operations: build ## restarts and moves under load, 10,000 partitions on three nodes; ours and Kafka's in one run
 	@$(BIN)/python -m bench.macro.operations

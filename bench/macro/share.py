@@ -39,6 +39,8 @@ from kraft.protocol.messages.share_fetch_request import (
     ShareFetchRequest,
 )
 from kraft.protocol.messages.share_fetch_response import ShareFetchResponse
+from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from kraft.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from kraft_native.batch.records import BatchBuilder
 from tests.peer.kafka import missing
 
@@ -47,6 +49,8 @@ BATCH_RECORDS: Final = 500
 GROUP_RESOURCE: Final = 32
 ACCEPT: Final = 1
 IDLE_SECONDS_MAX: Final = 30.0
+JOIN_SECONDS_MAX: Final = 30.0
+HEARTBEAT_SECONDS: Final = 0.1
 
 
 def connect(server: Server) -> Connection:
@@ -79,6 +83,23 @@ class Members:
             IncrementalAlterConfigsResponse)
         found = first.send(MetadataRequest(topics=[MetadataRequestTopic(name=self.topic)]), MetadataResponse)
         self.topic_id = found.topics[0].topic_id
+        self._join(count)
+
+    def _join(self, count: int) -> None:
+        """Join with one member, until it has all partitions: then the coordinator has created their states."""
+        member_epoch, deadline, assigned = 0, time.monotonic() + JOIN_SECONDS_MAX, 0
+        while assigned < count:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self.server.name}: {assigned} of {count} partitions are assigned")
+            response = self.connections[0].send(ShareGroupHeartbeatRequest(
+                group_id=self.topic, member_id=str(uuid.uuid5(uuid.NAMESPACE_OID, self.topic)),
+                member_epoch=member_epoch, subscribed_topic_names=[self.topic]), ShareGroupHeartbeatResponse)
+            if response.error_code:
+                raise RuntimeError(f"{self.server.name}: {response.error_message}")
+            member_epoch = response.member_epoch
+            if response.assignment is not None:
+                assigned = sum(len(topic.partitions) for topic in response.assignment.topic_partitions)
+            time.sleep(HEARTBEAT_SECONDS)
 
     def run(self) -> None:
         """Have every record acknowledged."""
