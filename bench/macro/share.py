@@ -28,7 +28,10 @@ from kraft.client import Cluster
 from kraft.client.connection import Connection
 from kraft.client.producer import Producer
 from kraft.client.topics import create_topic
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import incremental_alter_configs_request as alter
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.metadata_response import MetadataResponse
@@ -51,6 +54,8 @@ ACCEPT: Final = 1
 IDLE_SECONDS_MAX: Final = 30.0
 JOIN_SECONDS_MAX: Final = 30.0
 HEARTBEAT_SECONDS: Final = 0.1
+LOADING: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                  ErrorCode.NOT_COORDINATOR)
 
 
 def connect(server: Server) -> Connection:
@@ -87,6 +92,7 @@ class Members:
 
     def _join(self, count: int) -> None:
         """Join with one member, until it has all partitions: then the coordinator has created their states."""
+        self.connections[0].send(FindCoordinatorRequest(coordinator_keys=[self.topic]), FindCoordinatorResponse)
         member_epoch, deadline, assigned = 0, time.monotonic() + JOIN_SECONDS_MAX, 0
         while assigned < count:
             if time.monotonic() > deadline:
@@ -94,7 +100,7 @@ class Members:
             response = self.connections[0].send(ShareGroupHeartbeatRequest(
                 group_id=self.topic, member_id=str(uuid.uuid5(uuid.NAMESPACE_OID, self.topic)),
                 member_epoch=member_epoch, subscribed_topic_names=[self.topic]), ShareGroupHeartbeatResponse)
-            if response.error_code:
+            if response.error_code not in (ErrorCode.NONE, *LOADING):
                 raise RuntimeError(f"{self.server.name}: {response.error_message}")
             member_epoch = response.member_epoch
             if response.assignment is not None:

@@ -23,20 +23,32 @@ import uvloop
 
 from kraft.broker.apis import import_steps
 from kraft.client import Cluster
+from kraft.client.connection import Connection
 from kraft.client.topics import create_topic
 from kraft.config.authorizer_settings import STANDARD_AUTHORIZER
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
+from kraft.protocol.messages import incremental_alter_configs_request as alter
+from kraft.protocol.messages import share_fetch_request as sharing
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.protocol.messages.share_fetch_response import ShareFetchResponse
+from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from kraft.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from kraft.runtime import server_node as runtime_node
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.net.batch_checks import BatchChecks
 from kraft.runtime.net.server import Server, ServerLimits
+from kraft.runtime.process import import_all
 from kraft.steps import finish
 from kraft_native.log.flusher import Flusher
 from kraft_native.partition.cold_read import ColdReader
@@ -61,6 +73,7 @@ SESSIONS_FROM = 7
 FETCH_BY_ID_FROM = 13
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FAR_MS = 60_000
+GROUP_RESOURCE = 32
 
 
 class Node(serving.Node):
@@ -459,3 +472,64 @@ def test_a_whole_node(settings: dict[str, str], tmp_path: Path) -> None:
     often = {frame: count for frame, count in Counter(found).items() if count >= REQUESTS // 10}
     assert often == {}
     reader.check()
+
+
+def test_share_fetches_on_a_whole_node(tmp_path: Path) -> None:
+    """Records are acquired and delivered without Python. Acknowledgements need it: they are written."""
+    version, count = 2, 400
+    answers: list[bytes] = []
+
+    def prepare(port: int) -> UUID:
+        with Cluster(f"127.0.0.1:{port}") as cluster:
+            create_topic(cluster, "t", 1)
+        with Client(port) as client:
+            for _ in range(count):
+                client.answer_to(produce(12, 1, (0, batch())))
+        with Connection("127.0.0.1", port) as connection:
+            connection.send(alter.IncrementalAlterConfigsRequest(resources=[alter.AlterConfigsResource(
+                resource_type=GROUP_RESOURCE, resource_name="g", configs=[alter.AlterableConfig(
+                    name="share.auto.offset.reset", config_operation=0, value="earliest")])]),
+                IncrementalAlterConfigsResponse)
+            join(connection)
+            found = connection.send(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), MetadataResponse)
+            topic_id: UUID = found.topics[0].topic_id
+            return topic_id
+
+    def join(connection: Connection) -> None:
+        """Join until a partition is assigned: then its state exists."""
+        connection.send(FindCoordinatorRequest(coordinator_keys=["g"]), FindCoordinatorResponse)
+        epoch = 0
+        while True:
+            response = connection.send(ShareGroupHeartbeatRequest(
+                group_id="g", member_id="m", member_epoch=epoch, subscribed_topic_names=["t"]),
+                ShareGroupHeartbeatResponse)
+            if response.assignment is not None and response.assignment.topic_partitions:
+                return
+            epoch = response.member_epoch
+
+    async def main() -> list[str]:
+        node = runtime_node.ServerNode(config(tmp_path / "data"))
+        await node.start()
+        try:
+            port = node.listeners["PLAINTEXT"].port
+            topic_id = await asyncio.to_thread(prepare, port)
+
+            def exchange(reader: Client, _writer: Client) -> None:
+                for epoch in range(count):
+                    answers.append(reader.answer_to(framed(sharing.ShareFetchRequest(
+                        group_id="g", member_id="m", share_session_epoch=epoch, max_wait_ms=FAR_MS, min_bytes=1,
+                        max_bytes=1 << 20, max_records=1, batch_size=1, topics=[] if epoch else [sharing.FetchTopic(
+                            topic_id=topic_id, partitions=[sharing.FetchPartition(partition_index=0)])]), version)))
+
+            return await frames_of(port, exchange)
+        finally:
+            node.stop()
+            await node.run()
+
+    import_all()                       # the first request of a share group imports files, too
+    found = uvloop.run(main())
+    assert {frame: often for frame, often in Counter(found).items() if often >= count // 4} == {}
+    acquired = [each.first_offset for answer in answers
+                for topic in ShareFetchResponse.decode(body(answer, 78, version), version).responses
+                for part in topic.partitions for each in part.acquired_records]
+    assert acquired == list(range(count))
