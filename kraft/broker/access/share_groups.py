@@ -6,6 +6,7 @@ from kraft.broker.access.consumer_groups import HEARTBEAT_CHECK
 from kraft.broker.access.rules import Call, Check, Elements, Hides, Inner, Place, plainly
 from kraft.broker.access.serving import as_requested, denials, divide, keep_allowed
 from kraft.broker.api import Steps
+from kraft.broker.groups.share.heartbeats import is_well_formed
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_share_group_offsets_response import (
     DescribeShareGroupOffsetsResponse,
@@ -19,16 +20,18 @@ NAMED_CHECK: Final = Check(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed_t
 OFFSETS_GROUP: Final = Check(Operation.DESCRIBE, ResourceType.GROUP, "groups.group_id")
 OFFSETS_TOPIC: Final = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.topic_name",
                              "a request for all topics is answered without the others")
+NO_OFFSET: Final = -1
 OFFSETS_CHECKS: Final = (OFFSETS_GROUP, OFFSETS_TOPIC)
 
 
 def share_group_heartbeat(call: Call) -> Steps:
-    """Serve a member of a group that the client may read, which names only topics that it may describe."""
+    """Serve a member of a group that the client may read, which names only topics that it may describe. A request that
+    no group could serve is refused for that first, as Kafka does."""
     request = call.request
     if not HEARTBEAT_CHECK.passes(call.access, request):
         call.answer(plainly(call, request, HEARTBEAT_CHECK.error))
         return
-    for topic in request.subscribed_topic_names or ():
+    for topic in (request.subscribed_topic_names or ()) if is_well_formed(request) else ():
         if not call.access.may(NAMED_CHECK.operation, NAMED_CHECK.resource, topic):
             call.answer(plainly(call, request, NAMED_CHECK.error))
             return
@@ -45,7 +48,7 @@ _TOPICS: Final = Elements(
     "topics", "topics", OFFSETS_TOPIC,
     lambda _code, topic: DescribeShareGroupOffsetsResponseTopic(topic_name=topic.topic_name),
     Inner("partitions", "partitions", lambda code, index: DescribeShareGroupOffsetsResponsePartition(
-        partition_index=index, error_code=code, error_message=code.message)))
+        partition_index=index, start_offset=NO_OFFSET, error_code=code, error_message=code.message)))
 _SHOWN: Final = Hides("topics", OFFSETS_TOPIC)
 
 

@@ -153,13 +153,13 @@ _ALTER_SHARE_OFFSETS: Final = Row((_READS_GROUP,), with_message, Elements(
     Inner("partitions", "partitions",
           lambda code, each: alter_share_group_offsets_response.AlterShareGroupOffsetsResponsePartition(
               partition_index=each.partition_index, error_code=code, error_message=code.message)),
-    place=Place.FIRST))
+    place=Place.FIRST, always=True))
 
 _DELETE_SHARE_OFFSETS: Final = Row(((Check(Operation.DELETE, GROUP, "group_id"),),), with_message, Elements(
     "topics", "responses", _of_topics(Operation.READ, "topics.topic_name"),
     lambda code, topic: delete_share_group_offsets_response.DeleteShareGroupOffsetsResponseTopic(
         topic_name=topic.topic_name, error_code=code, error_message=code.message),
-    place=Place.FIRST))
+    place=Place.FIRST, always=True))
 
 _DELETE_GROUPS: Final = Row(elements=Elements(
     "groups_names", "results", Check(Operation.DELETE, GROUP, "groups_names"),

@@ -64,6 +64,15 @@ def check_form(request: ShareGroupHeartbeatRequest) -> None:
           f"SubscribedTopicNames has more than {NAMES_MAX} names.")
 
 
+def is_well_formed(request: ShareGroupHeartbeatRequest) -> bool:
+    """Return whether a group could serve the request."""
+    try:
+        check_form(request)
+    except RefusedError:
+        return False
+    return True
+
+
 def _need(holds: object, message: str) -> None:
     if not holds:
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
