@@ -109,7 +109,7 @@ SAMPLES: Final = [
     Sample(ApiKey.CONSUMER_GROUP_HEARTBEAT, {**A_GROUP, "subscribed_topic_names": ["orders"]},
            (READ_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC)),
     Sample(ApiKey.CONSUMER_GROUP_DESCRIBE, {"group_ids": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
-    Sample(ApiKey.SHARE_GROUP_HEARTBEAT, {**A_GROUP, "subscribed_topic_names": ["orders"]},
+    Sample(ApiKey.SHARE_GROUP_HEARTBEAT, {**A_GROUP, "member_id": "m", "subscribed_topic_names": ["orders"]},
            (READ_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC)),
     Sample(ApiKey.SHARE_GROUP_DESCRIBE, {"group_ids": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
     Sample(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, {"groups": ("DescribeShareGroupOffsetsRequestGroup", [
