@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Connection
 from kraft.client.partitions import Partition
-from kraft.client.refusals import RefusedError, check
-from kraft.client.retries import Attempts
+from kraft.client.refusals import check
+from kraft.client.retries import await_coordinator
 from kraft.client.share_groups import SHARE, share_group
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -37,9 +37,6 @@ from kraft_native.base.errors import MalformedMessageError
 OFFSETS_BY_NAME_VERSION: Final = 9
 OFFSETS_OF_GROUPS_VERSION: Final = 8
 CONSUMER: Final = "consumer"
-NOT_YET: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                  ErrorCode.COORDINATOR_NOT_AVAILABLE)
-"""The coordinator has changed, or has not read the group's offsets."""
 
 
 class ListedGroup(NamedTuple):
@@ -184,16 +181,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[Partition, int
             OffsetCommitRequestPartition(partition_index=index, committed_offset=offset))
     request = OffsetCommitRequest(group_id=group, topics=[
         OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()])
-    attempts = Attempts(cluster.timeout)
-    while True:
-        try:
-            _commit(cluster, group, request)
-        except RefusedError as error:
-            if error.code not in NOT_YET:
-                raise
-            attempts.again(error)
-        else:
-            return
+    await_coordinator(cluster.timeout, lambda: _commit(cluster, group, request))
 
 
 def _commit(cluster: Cluster, group: str, request: OffsetCommitRequest) -> None:

@@ -6,9 +6,13 @@ from typing import Final, TypeVar
 
 from kraft.client.connection import AuthenticationError, ConnectionFailedError
 from kraft.client.refusals import RefusedError
+from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import KraftError
 
 PAUSE_SECONDS: Final = 0.1
+COORDINATOR_NOT_YET: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                              ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""The coordinator has changed, has not read its log, or is busy with the same."""
 
 Answer = TypeVar("Answer")
 
@@ -70,3 +74,18 @@ def persist(timeout: float, act: Callable[[], Answer], reset: Callable[[], None]
         except (ConnectionFailedError, RefusedError) as error:
             attempts.again(error)
         reset()
+
+
+def await_coordinator(timeout: float, act: Callable[[], None]) -> None:
+    """Run `act`, again for `timeout` seconds while a coordinator refuses with one of `COORDINATOR_NOT_YET`. Then, and
+    at once for other errors, raises the error."""
+    attempts = Attempts(timeout)
+    while True:
+        try:
+            act()
+        except RefusedError as error:
+            if error.code not in COORDINATOR_NOT_YET:
+                raise
+            attempts.again(error)
+        else:
+            return

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Connection
 from kraft.client.partitions import Partition
-from kraft.client.refusals import RefusedError, check
-from kraft.client.retries import Attempts
+from kraft.client.refusals import check
+from kraft.client.retries import await_coordinator
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_share_group_offsets_request import (
     AlterShareGroupOffsetsRequest,
@@ -24,9 +24,6 @@ from kraft.protocol.messages.share_group_describe_request import ShareGroupDescr
 from kraft.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
 
 SHARE: Final = "share"
-NOT_YET: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                  ErrorCode.COORDINATOR_NOT_AVAILABLE)
-"""The coordinator has changed, has not read the group, or changes its offsets already."""
 
 
 class ShareMember(NamedTuple):
@@ -98,16 +95,7 @@ def set_start_offsets(cluster: Cluster, group: str, offsets: Mapping[Partition, 
     request = AlterShareGroupOffsetsRequest(group_id=group, topics=[
         AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=partitions)
         for name, partitions in topics.items()])
-    attempts = Attempts(cluster.timeout)
-    while True:
-        try:
-            _alter(cluster, group, request)
-        except RefusedError as error:
-            if error.code not in NOT_YET:
-                raise
-            attempts.again(error)
-        else:
-            return
+    await_coordinator(cluster.timeout, lambda: _alter(cluster, group, request))
 
 
 def _alter(cluster: Cluster, group: str, request: AlterShareGroupOffsetsRequest) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kraft.client import RefusedError, retries
-from kraft.client.groups import NOT_YET, commit_offsets
+from kraft.client.groups import commit_offsets
+from kraft.client.retries import COORDINATOR_NOT_YET
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
 from kraft.protocol.messages.offset_commit_response import (
@@ -50,7 +51,7 @@ class Cluster:
             for topic in request.topics])
 
 
-@pytest.mark.parametrize("code", NOT_YET)
+@pytest.mark.parametrize("code", COORDINATOR_NOT_YET)
 def test_a_coordinator_that_has_just_begun_gets_the_request_again(
         code: ErrorCode, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster: Any = Cluster(code, code, ErrorCode.NONE, monkeypatch=monkeypatch)
