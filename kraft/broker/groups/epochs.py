@@ -1,4 +1,4 @@
-"""Common part of groups whose members are assigned partitions by the coordinator: their epochs, and their topics.
+"""Common part of groups whose members are assigned partitions by the coordinator: their epochs, topics and targets.
 
 A change of what the group reads raises its epoch. The target assignment is computed for an epoch, later than the change
 that raised it.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterable
 from typing import Final, NamedTuple
+
+from kraft.broker.groups.consumer.member import Partitions
 
 FIRST_EPOCH: Final = 1
 """Epoch of a group and of its target before the first record of each."""
@@ -31,12 +33,13 @@ class TargetEpoch(NamedTuple):
 class EpochGroup:
     """Part of one group. Only its records change it, but for `job` and `seen_topics`."""
 
-    __slots__ = ("_epoch", "_target_epoch", "_topic_counts", "group_id", "job", "seen_topics")
+    __slots__ = ("_epoch", "_target_epoch", "_topic_counts", "group_id", "job", "seen_topics", "targets")
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self._epoch: GroupEpoch | None = None
         self._target_epoch: TargetEpoch | None = None
+        self.targets: dict[str, Partitions] = {}        # target of each member
         self._topic_counts: Counter[str] = Counter()    # topic name -> number of members that name it
         # Memory only:
         self.seen_topics: object = None                 # metadata that the hash was last compared with
@@ -93,6 +96,13 @@ class EpochGroup:
 
     def set_target_epoch(self, epoch: TargetEpoch | None) -> None:
         self._target_epoch = epoch
+
+    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
+        """Set the target of a member; None removes it."""
+        if partitions is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = partitions
 
 
 def count(counts: Counter[str], names: Iterable[str], change: int) -> None:

@@ -44,6 +44,12 @@ def batches(changes: Sequence[C]) -> Iterator[Batch[C]]:
         yield Batch(changes[start_at:end], end >= len(changes))
 
 
+def is_behind(state: GroupShard, group: EpochGroup) -> bool:
+    """Return whether a group with members needs a target that nothing computes yet. False once it was replaced."""
+    return (state.groups.get(group.group_id) is group and not group.is_empty and group.job is None
+            and group.epoch > group.target_epoch)
+
+
 def assign_key(group_id: str) -> Key:
     return "assign", group_id
 
@@ -56,8 +62,7 @@ def schedule(state: GroupShard, job: TargetJob, due_ms: int) -> None:
 def _begin(state: GroupShard, job: TargetJob) -> None:
     """Begin to compute the group's target, unless it is no longer needed."""
     group = job.group
-    if (state.groups.get(group.group_id) is not group or group.is_empty or group.job is not None
-            or group.epoch <= group.target_epoch):
+    if not is_behind(state, group):
         return
     group.job = job.steps()
     _continue(state, job, group.job)

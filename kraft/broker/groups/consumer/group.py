@@ -13,13 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.coordinator.errors import RefusedError
-from kraft.broker.groups.consumer.member import (
-    NEW_MEMBER,
-    Current,
-    Owned,
-    Partitions,
-    Subscription,
-)
+from kraft.broker.groups.consumer.member import NEW_MEMBER, Current, Owned, Subscription
 from kraft.broker.groups.epochs import EpochGroup, count
 from kraft.protocol.error_codes import ErrorCode
 
@@ -47,14 +41,13 @@ class ConsumerGroup(EpochGroup):
     """One group. `apply` of a change in `records` calls the setters, and nothing else does."""
 
     __slots__ = ("_regex_counts", "classic_count", "currents", "has_partition_metadata", "owners", "regexes", "search",
-                 "searched_names", "static_members", "subscriptions", "targets", "unconfirmed")
+                 "searched_names", "static_members", "subscriptions", "unconfirmed")
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.subscriptions: dict[str, Subscription] = {}
         """Members, in the order of joining."""
         self.currents: dict[str, Current] = {}
-        self.targets: dict[str, Partitions] = {}
         self.regexes: dict[str, Resolved] = {}
         self.has_partition_metadata = False
         """True while the log has a record of type 4, which older versions of Kafka wrote."""
@@ -212,13 +205,6 @@ class ConsumerGroup(EpochGroup):
         self.currents[member_id] = current
         for key in _keys(current):
             self.owners[key] = member_id
-
-    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
-        """Set the target of a member; None removes it."""
-        if partitions is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = partitions
 
     def set_regex(self, regex: str, resolved: Resolved | None) -> None:
         """Set the topics of a regular expression; None removes it."""

@@ -275,7 +275,7 @@ def prepare(state: GroupShard, group_id: str, context: RequestContext | None = N
     group = state.consumer_group(group_id)
     if group is None or group.is_empty:
         return
-    is_behind = group.epoch > group.target_epoch and group.job is None
+    is_behind = target_jobs.is_behind(state, group)
     if not is_behind and not group.has_regexes:
         return
     cluster = cluster_of(state, group_id)

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.coordinator.errors import RefusedError
-from kraft.broker.groups.consumer.member import Partitions
 from kraft.broker.groups.epochs import EpochGroup, count
 from kraft.broker.groups.share.member import NEW_MEMBER, Current, Subscription
 from kraft.protocol.error_codes import ErrorCode
@@ -61,14 +60,13 @@ class StateRequest:
 class ShareGroup(EpochGroup):
     """One group. `apply` of a change in `records` calls the setters, and nothing else does."""
 
-    __slots__ = ("_states", "assigned_states", "currents", "request", "retry_ms", "subscriptions", "targets")
+    __slots__ = ("_states", "assigned_states", "currents", "request", "retry_ms", "subscriptions")
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.subscriptions: dict[str, Subscription] = {}
         """Members, in the order of joining."""
         self.currents: dict[str, Current] = {}
-        self.targets: dict[str, Partitions] = {}
         self._states: States | None = None
         # Memory only:
         self.assigned_states: object = None     # states whose partitions are all in the target
@@ -159,13 +157,6 @@ class ShareGroup(EpochGroup):
             self.currents.pop(member_id, None)
         else:
             self.currents[member_id] = current
-
-    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
-        """Set the target of a member; None removes it."""
-        if partitions is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = partitions
 
     def set_states(self, states: States | None) -> None:
         """Set the states of the group's partitions; None removes their record."""

@@ -140,8 +140,7 @@ def start(state: GroupShard, group: ShareGroup) -> None:
 
 def prepare(state: GroupShard, group: ShareGroup) -> None:
     """Have the group's target computed when it is behind, no earlier than it is due."""
-    if (state.groups.get(group.group_id) is not group or group.is_empty or group.job is not None
-            or group.epoch <= group.target_epoch):
+    if not target_jobs.is_behind(state, group):
         return
     settings = cluster_of(state, group.group_id).settings
     target_jobs.schedule(state, target_jobs.TargetJob(
