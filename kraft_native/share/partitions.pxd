@@ -35,11 +35,14 @@ cdef class SharePartition(Watched):
     cdef readonly int error                # Kafka's, once it has failed
     cdef readonly int64_t until_ms
     cdef int64_t used_ms
+    cdef bint retired                      # no member of the group has a session here
     cdef bint due                          # for a write
     cdef SharePartitions table
 
     # Kafka's error when another node leads the partition, or this one in a later epoch; 0 when it is in force.
     cdef int check(self) noexcept
+    # Whether it may be dropped: it is not used, and nothing waits for it.
+    cdef bint is_idle(self, int64_t now_ms) noexcept
     # After a change of the window: writes what is to be written, sets the alarm, and notifies pending requests.
     cdef int changed(self, bint notifies) except -1
 
@@ -49,6 +52,7 @@ cdef class SharePartitions:
     cdef readonly Purgatory purgatory
     cdef readonly int64_t partitions_max
     cdef dict partitions                   # (group, topic id, index) -> SharePartition
+    cdef dict by_group                     # group -> dict of its share partitions, as keys
     cdef dict known                        # group -> ShareSettings
     cdef list due                          # SharePartition with something to write
     cdef readonly int64_t armed_ms         # deadline of the alarm; -1: none

@@ -2,7 +2,8 @@
 
 A share partition is created by the first ShareFetch that needs it. Then `load(share)` is called, and its answer
 is `loaded`, `paused` or `failed`. It is in force in one leader epoch of its partition. When that ends it is dropped,
-and what was acquired from it is lost: the next leader delivers it again.
+and what was acquired from it is lost: the next leader delivers it again. It is dropped, too, when no member of its
+group has a session with this node, once its writes are over: the state of an empty group may be changed or deleted.
 
 After a change `write()` is called once in an iteration of the loop, and takes all that is to be written by `take_due`.
 One alarm serves all locks: `arm(deadline_ms)` is called when it must ring earlier than it would.
@@ -59,6 +60,10 @@ cdef class SharePartition(Watched):
             return ERROR_NOT_LEADER_OR_FOLLOWER
         return ERROR_NONE
 
+    cdef bint is_idle(self, int64_t now_ms) noexcept:
+        return ((self.retired or self.used_ms + IDLE_MS < now_ms) and self.window.acquired_count == 0
+                and self.window.write_in_flight == 0 and not self.window.unwritten and not self.waiters)
+
     cdef int changed(self, bint notifies) except -1:
         if self.window.unwritten and self.window.write_in_flight == 0 and not self.due:
             self.due = True
@@ -108,6 +113,8 @@ cdef class SharePartition(Watched):
         else:
             self.table.purgatory.notify(self, WAKE_BYTES_ALL, False)
             self.table.set_alarm(monotonic_ms() + self.settings.lock_ms // 8)
+        if error == ERROR_NONE and self.retired:
+            self.table.set_alarm(monotonic_ms())
 
 
 @cython.final
@@ -129,6 +136,7 @@ cdef class SharePartitions:
         self.arm = arm
         self.partitions_max = partitions_max
         self.partitions = {}
+        self.by_group = {}
         self.known = {}
         self.due = []
         self.armed_ms = -1
@@ -182,8 +190,10 @@ cdef class SharePartitions:
             share.table = self
             share.status = SHARE_PAUSED
             self.partitions[group, partition.topic_id, partition.index] = share
+            self.by_group.setdefault(group, {})[share] = None
             self.set_alarm(now + SWEEP_MS)
         share.used_ms = now
+        share.retired = False
         if share.status == SHARE_PAUSED and share.until_ms <= now:
             share.status = SHARE_LOADING
             self.load(share)
@@ -197,10 +207,20 @@ cdef class SharePartitions:
             if share is not None and share.window.leave(session.member):
                 share.changed(True)
 
+    def retire(self, bytes group not None) -> None:
+        """Drop the share partitions of a group without sessions here, each when nothing waits for it."""
+        cdef SharePartition share
+        for share in self.by_group.get(group, ()):
+            share.retired = True
+            self.set_alarm(monotonic_ms())
+
     cdef int drop(self, SharePartition share, int error) except -1:
         cdef tuple key = (share.group, share.partition.topic_id, share.partition.index)
         if self.partitions.get(key) is share:
             del self.partitions[key]
+            del self.by_group[share.group][share]
+            if not self.by_group[share.group]:
+                del self.by_group[share.group]
         share.status = SHARE_FAILED if share.status == SHARE_LOADING else SHARE_DROPPED
         share.error = error
         self.purgatory.notify(share, WAKE_BYTES_ALL, False)
@@ -234,8 +254,7 @@ cdef class SharePartitions:
                 share.changed(False)
             if share.window.deadline_ms >= 0:
                 next_ms = min(next_ms, share.window.deadline_ms)
-            elif (share.used_ms + IDLE_MS < now_ms and share.window.acquired_count == 0
-                    and share.window.write_in_flight == 0 and not share.window.unwritten and not share.waiters):
+            elif share.is_idle(now_ms):
                 self.drop(share, ERROR_NOT_LEADER_OR_FOLLOWER)
         self.armed_ms = next_ms if self.partitions else -1
         return self.armed_ms

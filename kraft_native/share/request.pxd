@@ -33,6 +33,8 @@ cdef class ShareHandler(RequestHandler):
     # Kafka's error for the whole request, 0 when it may continue.
     cdef int admit(self, ParkedShare request) except -2
     cdef int find_session(self, ParkedShare request, list forgotten) except -1
+    # Releases what the member of a closed session has.
+    cdef int ended(self, ShareSession session) except -1
 
 
 cdef class ParkedShare(Parked):

@@ -166,7 +166,13 @@ cdef class ShareHandler(RequestHandler):
     def left(self, ReplySink connection not None) -> None:
         """End the sessions of a connection that has closed."""
         for session in self.sessions.left(connection):
-            self.shares.release(session)
+            self.ended(session)
+
+    cdef int ended(self, ShareSession session) except -1:
+        self.shares.release(session)
+        if not self.sessions.has_group(session.group):
+            self.shares.retire(session.group)
+        return 0
 
 
 @cython.final
@@ -193,7 +199,7 @@ cdef class ParkedShare(Parked):
                     self.handler.count_error(error)
         if self.params.session_epoch == FINAL_EPOCH:
             self.handler.sessions.close(self.session)
-            self.handler.shares.release(self.session)
+            self.handler.ended(self.session)
         return 0
 
     cdef int acknowledge_part(self, SharePart part, int64_t now_ms) except -2:

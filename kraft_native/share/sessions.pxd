@@ -26,6 +26,7 @@ cdef class ShareSessions:
     cdef readonly int64_t sessions_max
     cdef dict sessions             # (group, member) -> ShareSession
     cdef dict by_sink              # ReplySink -> dict of its sessions, as keys
+    cdef dict counts               # group -> number of its sessions, at least 1
     cdef object on_connection      # called with a connection that gets its first session
 
     cdef ShareSession find(self, bytes group, bytes member)
@@ -34,3 +35,4 @@ cdef class ShareSessions:
     cdef int move(self, ShareSession session, ReplySink sink) except -1
     cdef int leave_sink(self, ShareSession session) except -1
     cdef int close(self, ShareSession session) except -1
+    cdef bint has_group(self, bytes group)

@@ -42,6 +42,7 @@ cdef class ShareSessions:
         self.on_connection = on_connection
         self.sessions = {}
         self.by_sink = {}
+        self.counts = {}
 
     def __len__(self) -> int:
         return len(self.sessions)
@@ -67,6 +68,7 @@ cdef class ShareSessions:
         session.epoch = 1
         session.entries = {}
         self.sessions[group, member] = session
+        self.counts[group] = self.counts.get(group, 0) + 1
         self.move(session, sink)
         return session
 
@@ -95,7 +97,14 @@ cdef class ShareSessions:
     cdef int close(self, ShareSession session) except -1:
         if self.sessions.get((session.group, session.member)) is session:
             del self.sessions[session.group, session.member]
+            if self.counts[session.group] > 1:
+                self.counts[session.group] -= 1
+            else:
+                del self.counts[session.group]
         return self.leave_sink(session)
+
+    cdef bint has_group(self, bytes group):
+        return group in self.counts
 
     def left(self, ReplySink connection not None) -> list[ShareSession]:
         """Remove the sessions of a connection that has closed, and return them."""

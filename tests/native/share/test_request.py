@@ -411,6 +411,41 @@ def test_the_end_of_a_session_releases_what_is_not_acknowledged(group: Group) ->
     assert response_of(group.acknowledge("a", epoch=-1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
+def test_the_last_session_of_a_group_leaves_no_share_partitions(group: Group) -> None:
+    other = Sink()
+    group.share_fetch("a", ("t", 0))
+    group.share_fetch("b", ("t", 0), sink=other)
+    group.acknowledge("a", epoch=-1)
+    pass_time(group, 1)
+    assert len(group.partitions) == 1, "another member of the group has a session"
+    group.error = None
+    assert ranges(group.share_fetch("b", sink=other)) == [(0, 9, 1)]
+    group.acknowledge("b", ("t", 0, [(0, 3, [ACCEPT])]))
+    group.run()
+    group.handler.left(group.sink)
+    pass_time(group, 1)
+    assert len(group.partitions) == 1, "its write is not over"
+    group.error = 0
+    group.writing.pop().written(0)
+    group.run()
+    pass_time(group, 1)
+    assert len(group.partitions) == 0
+    group.loads = False
+    waiting = group.share_fetch("c", ("t", 0), max_wait_ms=100)
+    group.loading.pop().loaded(8, 2, [])
+    group.run()
+    assert ranges(waiting) == [(2, 9, 1)], "as stored, not as it was remembered"
+
+
+def test_a_share_partition_stays_when_a_member_comes_back(group: Group) -> None:
+    group.share_fetch("a", ("t", 0))
+    share = group.partitions.get(b"g", topic_id_of("t"), 0)
+    group.acknowledge("a", epoch=-1)
+    group.share_fetch("a", ("t", 0), epoch=0)
+    pass_time(group, 1)
+    assert group.partitions.get(b"g", topic_id_of("t"), 0) is share is not None
+
+
 def test_a_session_is_changed_by_its_requests(group: Group) -> None:
     group.partition("u").append(batch(2))
     assert ranges(group.share_fetch("a", ("u", 0)), "u") == [(0, 1, 1)]
