@@ -50,7 +50,8 @@ cdef LogCheckpoint begin_checkpoint(LogCore core):
             for index in (segment.offset_index, segment.time_index):
                 if index.unsynced and index.growing is None and not index.detached:
                     checkpoint.indexes.append(index)
-        core.epochs.flush()
+        if core.epochs.dirty:
+            core.epochs.flush()
         core.release_flushed()
     except StorageError as error:
         core.fail(error)

@@ -63,6 +63,7 @@ cdef class LoadedLog:
     cdef bytes snapshot_after_loss(self, str path)
     cdef int check_txn_indexes(self) except -1
     cdef bint never_written(self) except -1
+    cdef bint is_as_noted(self) except -1
     cdef int keep(self) except -1
     cdef int write_kept(self) except -1
     cdef int bear(self, object error) except -1

@@ -28,6 +28,7 @@ from kraft_native.log.epoch_scan cimport epoch_starts
 from kraft_native.log.format_check cimport refuse_unknown_formats
 from kraft_native.log.leftovers cimport tidy_directory, view_directory
 from kraft_native.log.marks cimport drop_kafka_mark, gap_marks, read_marks
+from kraft_native.segment.config cimport DURABILITY_PAGE_CACHE
 from kraft_native.segment.segment cimport (
     STEP_BATCH, STEP_END, StepResult, segment_create, segment_detached, segment_load, segment_path,
 )
@@ -349,11 +350,8 @@ cdef class LoadedLog:
         for epoch, start_offset in found:
             if epoch > self.epochs.latest():
                 self.assign_epoch(epoch, start_offset)
-        try:
-            # An epoch that begins at the log end may have had batches that are lost; after a clean stop it had none.
-            self.epochs.truncate_from_end(self.log_end + 1 if self.clean else self.log_end)
-        except StorageError as error:
-            self.bear(error)
+        # An epoch that begins at the log end may have had batches that are lost; after a clean stop it had none.
+        self.epochs.forget_from_end(self.log_end + 1 if self.clean else self.log_end)
         self.epochs.truncate_from_start(self.log_start)
         return 0
 
@@ -466,6 +464,21 @@ cdef class LoadedLog:
             and not (report.cut or report.damage or report.lost_ranges or report.ignored or report.removed)
         )
 
+    cdef bint is_as_noted(self) except -1:
+        """Return whether the state file has all that the next opening needs: this one scanned only the last segment, as
+        every opening after a crash does, and found nothing but sound batches. A log that promises more than the page
+        cache makes its records durable."""
+        report = self.report
+        return (
+            self.failure is None and self.config.durability_kind == DURABILITY_PAGE_CACHE
+            and self.marks.source == "state" and not self.marks.clean
+            and self.scanned_from == len(self.segments) - 1 and not self.is_new
+            and self.epochs.trusted and self.epochs.stored_crc == self.marks.epochs_crc
+            and self.log_start == self.marks.log_start
+            and not (report.cut or report.damage or report.lost_ranges or report.changed or report.ignored
+                     or report.rebuilt or report.removed)
+        )
+
     cdef int keep(self) except -1:
         """Make the scanned and rebuilt files durable, then record that nothing below the log end needs another scan. If
         that fails on a full disk, nothing is recorded, and the next open scans again."""
@@ -559,7 +572,9 @@ cdef LoadedLog load_files(bytes directory, LogConfig config, int64_t log_start, 
     if segment.unwritten is not None and not loaded.apart:
         loaded.bear(segment.unwritten)
     loaded.untouched = loaded.never_written()
-    if not (loaded.clean or loaded.untouched):
+    if loaded.is_as_noted():
+        loaded.recovery_point = min(marks.durable_end, loaded.log_end)
+    elif not (loaded.clean or loaded.untouched):
         loaded.keep()
     report.directory = os.fsdecode(directory)
     report.marks_from = marks.source

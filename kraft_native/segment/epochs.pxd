@@ -26,6 +26,7 @@ cdef class LeaderEpochCache:
     # `assign` without its write: the caller has `flush` called before a batch of the epoch is written.
     cpdef int begin(self, int32_t epoch, int64_t start_offset) except -1
     cpdef int truncate_from_end(self, int64_t end_offset) except -1      # drops entries starting at >= end_offset
+    cpdef int forget_from_end(self, int64_t end_offset) except -1        # the same; the file lags
     cpdef int truncate_from_start(self, int64_t start_offset) except -1  # keeps the epoch in force at start_offset
     # end_offset_for(epoch, log_end) -> (epoch, end offset) as OffsetForLeaderEpoch answers, (-1, -1) when undefined
     cpdef tuple end_offset_for(self, int32_t epoch, int64_t log_end)

@@ -5,7 +5,8 @@ both strictly increasing. What a crash may leave in the file, and why that is sa
 
 - A new epoch is written and flushed before the first batch that carries it, so the file never misses an epoch of the
   log. It may name one whose batches were lost: opening a log truncates the cache to the log end.
-- Entries dropped from the end are flushed before the call returns. Left in the file, they could become valid again by
+- Entries dropped from the end are flushed before the call returns; those that an opening drops, before the next batch
+  is written. Left in the file, they could become valid again by
   accident. Consider a follower that truncates, fetches batches of an *older* epoch in their place and grows past the
   dropped start. After a crash it would report that start as the end of the older epoch. (Kafka defers this flush.)
 - Entries dropped from the start are not written at once. Stale ones lie below the log start, and opening a log
@@ -128,6 +129,19 @@ cdef class LeaderEpochCache:
             return 0
         self.keep(0, end)
         self.write()
+        return 1
+
+    cpdef int forget_from_end(self, int64_t end_offset) except -1:
+        """Like `truncate_from_end`, but the file lags until `flush`, which must come before the next batch is written.
+
+        For the opening of a log. After a crash most logs have an epoch without a batch, and an opening that finds such
+        an entry in the file drops it again.
+        """
+        cdef Py_ssize_t end = bisect_left(self.starts, end_offset)
+        if end == len(self.starts) or mutant(EPOCHS_STAY_AFTER_TRUNCATION):
+            return 0
+        self.keep(0, end)
+        self.pending = True
         return 1
 
     cpdef int truncate_from_start(self, int64_t start_offset) except -1:

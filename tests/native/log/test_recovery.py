@@ -77,6 +77,32 @@ def test_a_second_crash_need_not_scan_the_same_again(tmp_path):
         assert log.recovery.segments_scanned == 1
 
 
+def test_an_opening_that_finds_what_was_noted_writes_no_file(tmp_path):
+    directory = killed(tmp_path)
+    with Log(directory, config()) as log:
+        log.begin_epoch(99)
+        again = Path(shutil.copytree(directory, tmp_path / "again-0"))
+    noted = {name: (again / name).stat() for name in ("kraft-log-state", "leader-epoch-checkpoint")}
+    with Log(again, config()) as log:
+        assert not log.recovery.clean
+        end, epochs = log.log_end_offset, log.epochs.entries()
+        assert {name: (again / name).stat() for name in noted} == noted
+        log.append(batch(1), leader_epoch=99)
+        assert log.epochs.entries() == [*epochs, (99, end)]
+    with Log(again, config()) as log:
+        assert log.log_end_offset == end + 1
+        assert log.epochs.entries() == [*epochs, (99, end)]
+
+
+@pytest.mark.parametrize("durability", ["group-commit", "per-append"])
+def test_a_log_that_promises_the_disk_is_durable_after_an_opening(tmp_path, durability):
+    directory = killed(tmp_path, durability=durability)
+    with Log(directory, config(durability=durability)):
+        again = Path(shutil.copytree(directory, tmp_path / "again-0"))
+    with Log(again, config(durability=durability)) as log:
+        assert log.recovery_point == log.log_end_offset
+
+
 def kafka_marks(above: Path, points: dict, starts: dict, *, clean: bool, age_s: float) -> None:
     """Write Kafka's checkpoints, `age_s` seconds older than the log's own state (negative: younger)."""
     write_offsets(above / "recovery-point-offset-checkpoint", points)

@@ -141,6 +141,20 @@ def test_an_epoch_goes_on_behind_a_later_one_that_had_no_batch(tmp_path):
     assert cache.entries() == LeaderEpochCache(tmp_path).entries() == [(1, 83), (2, 89)]
 
 
+def test_what_an_opening_drops_leaves_the_file_before_the_next_batch(tmp_path):
+    cache = LeaderEpochCache(tmp_path)
+    for epoch, start in [(1, 83), (2, 89)]:
+        cache.assign(epoch, start)
+    assert cache.forget_from_end(90) == 0
+    assert not cache.pending
+    assert cache.forget_from_end(89) == 1
+    assert cache.entries() == [(1, 83)]
+    assert LeaderEpochCache(tmp_path).entries() == [(1, 83), (2, 89)]
+    assert cache.pending, "an append flushes it first"
+    cache.flush()
+    assert LeaderEpochCache(tmp_path).entries() == [(1, 83)]
+
+
 class EpochMachine(RuleBasedStateMachine):
     """Random changes; after each, answers and the file (after the repair that opening a log does) equal the oracle."""
 
