@@ -132,8 +132,8 @@ def _note_refusal(replica: Replica, refusals: dict[int, Refusal], node_id: int, 
 def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRequest) -> None:
     """Answer a vote or a pre-vote. Both raise the epoch when theirs is higher. On an error nothing changes.
 
-    A voter that refuses a candidate for its shorter log, and knows no leader, campaigns soon. The candidate needs a
-    leader, and can elect this replica.
+    A voter that refuses a candidate for its shorter log, and knows no leader or has lost its own, campaigns soon. The
+    candidate needs a leader, and can elect this replica.
     """
     error = _vote_error(replica, request)
     if error is not ErrorCode.NONE:
@@ -146,11 +146,20 @@ def handle_vote(replica: Replica, source: int, correlation: int, request: VoteRe
             and request.log_end.at_least(replica.log.end)):
         replica.role.refused_ms = replica.now_ms
     if refusal[0] is VoteRefusal.SHORTER_LOG:
-        replica.campaign_soon()
+        _campaign_in_place_of(replica, request.candidate.node_id)
     if granted and not request.pre_vote and replica.voted is None:
         replica.become_voted(request.candidate)
     replica.note(VoteAnswered(request.candidate, request.epoch, request.log_end, request.pre_vote, *refusal))
     replica.answer(source, correlation, VoteResponse(granted=granted, pre_vote=request.pre_vote))
+
+
+def _campaign_in_place_of(replica: Replica, candidate_id: int) -> None:
+    """Shorten the wait of a replica that knows no leader, or has lost its own: the candidate has a shorter log."""
+    role = replica.role
+    if isinstance(role, Follower) and role.losses > 0 and not role.has_fetched:
+        role.fetch_ms = min(role.fetch_ms, replica.turn_ms(replica.leader_id, candidate_id))
+    else:
+        replica.campaign_soon()
 
 
 def _vote_error(replica: Replica, request: VoteRequest) -> ErrorCode:

@@ -498,9 +498,13 @@ class Replica:
 
         The step between two of them leaves time for one that notices late: a split vote costs an election time-out.
         """
+        return self.config.disconnect_grace_ms + self.turn_ms(self.leader_id)
+
+    def turn_ms(self, *others: int) -> int:
+        """Return when this replica campaigns if each voter with a smaller id does so before it, except `others`."""
         grace_ms = self.config.disconnect_grace_ms
-        before = [voter for voter in self.voters.ids if voter < self.config.node_id and voter != self.leader_id]
-        return self.now_ms + grace_ms * (1 + 2 * len(before)) + self.random_ms(1 + grace_ms // 4)
+        before = [voter for voter in self.voters.ids if voter < self.config.node_id and voter not in others]
+        return self.now_ms + 2 * grace_ms * len(before) + self.random_ms(1 + grace_ms // 4)
 
     def campaign_soon(self) -> None:
         """Shorten the wait of a replica that knows no leader and has not voted: an election may succeed now."""

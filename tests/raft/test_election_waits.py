@@ -139,6 +139,26 @@ def test_a_voter_that_refuses_a_shorter_log_campaigns_soon(pre_vote: bool) -> No
     assert isinstance(core.sent[2].request, VoteRequest)
 
 
+def test_a_follower_that_lost_its_leader_campaigns_in_place_of_a_shorter_log() -> None:
+    core = Core(3, HardState(1, None, 1))
+    core.answer(1, Lost(Loss.DISCONNECTED))
+    assert core.fetch_ms == 162, "after node 2"
+    core.receive(vote(2, 3, 1, EMPTY, pre_vote=True))
+    assert core.fetch_ms == 12, "node 2 cannot be elected"
+    core.wait(12)
+    assert core.role is Role.PROSPECTIVE
+
+
+def test_a_follower_of_a_live_leader_does_not_campaign_for_a_shorter_log() -> None:
+    core = Core(3, HardState(1, None, 1))
+    role = core.raft.replica.role
+    assert isinstance(role, Follower)
+    role.has_fetched = True
+    before_ms = core.fetch_ms
+    core.receive(vote(2, 3, 1, EMPTY, pre_vote=True))
+    assert core.fetch_ms == before_ms
+
+
 def test_a_voter_that_has_voted_waits_for_the_result() -> None:
     core = Core(3, HardState(1, None, -1))
     core.receive(vote(1, 3, 2, LONG, pre_vote=False))
