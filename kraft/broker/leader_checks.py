@@ -8,7 +8,7 @@ So an answer with leaders waits until each of them has answered a request that w
 (`start_check`). A leader that the client saw end cannot answer it.
 
     check sent --- answered ---> the leader is named
-        |  '------ refused ----> held until the leader is fenced; at the limit it is left out (LEADER_NOT_AVAILABLE)
+        |  '------ refused ----> held until the leader is fenced; after a second it is left out (LEADER_NOT_AVAILABLE)
         '--------- limit ------> the leader is named: a hanging process and a cut link prove nothing
 
 - One check of a leader is under way at a time. Requests that arrive meanwhile share the next one.
@@ -27,6 +27,10 @@ from typing import Final
 from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
 
+REFUSED_LIMIT_MS: Final = 1_000
+"""Longest time for which an answer is held for a leader whose address refuses. It covers an election of the controller
+and a fence of many partitions on a slow machine. A client that gets no leader waits for its own back-off instead, which
+takes longer."""
 DISPUTED_MS: Final = 3_000
 
 
@@ -71,8 +75,8 @@ class _Leader:
 
 class LeaderChecks:
     """Checks of all leaders but this broker itself. `start_check(broker)` starts a check, whose result `checked`
-    receives later, within a bounded time. `limit_ms`: the longest time for which an answer is held; with 0 nothing is
-    checked. `clock` returns milliseconds that never fall."""
+    receives later, within a bounded time. `limit_ms`: the longest time for which an answer is held for checks; with 0
+    nothing is checked. `clock` returns milliseconds that never fall."""
 
     def __init__(self, node_id: int, limit_ms: int, clock: Callable[[], int],
                  start_check: Callable[[BrokerRegistration], None]) -> None:
@@ -83,6 +87,8 @@ class LeaderChecks:
         self._image: MetadataImage = EMPTY
         self._leaders: dict[int, _Leader] = {}
         self._held: dict[_Held, None] = {}
+        self._held_longer: dict[_Held, None] = {}
+        """Answers past the limit, for a leader whose address refuses."""
         self.refusing: dict[int, int] = {}
         """Leaders whose last check was refused, each with the time until which answers leave it out. Answers that
         cannot wait for a check go by this: the leaders in refusals of Produce and Fetch (KIP-951)."""
@@ -90,7 +96,8 @@ class LeaderChecks:
         """Receives the time at which `tick` is due, after each answer that is held."""
 
     def submit(self, leaders: Iterable[int], answer: OnChecked) -> None:
-        """Call `answer` exactly once: immediately when there is nothing to wait for, else within `limit_ms`."""
+        """Call `answer` exactly once: immediately when there is nothing to wait for, else within `limit_ms`, or within
+        `REFUSED_LIMIT_MS` when the address of a leader refuses."""
         if not self._limit_ms:
             answer(())
             return
@@ -137,6 +144,7 @@ class LeaderChecks:
             self.refusing[broker_id] = leader.refused_ms + DISPUTED_MS
         else:
             self.refusing.pop(broker_id, None)
+            self._may_be_named(broker_id)
         held, leader.held, leader.queued = leader.held, leader.queued, []
         leader.requested_ms = NEVER_MS
         broker = self._image.brokers.get(broker_id)
@@ -147,6 +155,12 @@ class LeaderChecks:
             each.checks -= 1
             if hides:
                 each.refused[broker_id] = broker_epoch
+            self._settle(each)
+
+    def _may_be_named(self, broker_id: int) -> None:
+        """Release the answers that wait for the fence of a leader which is taken for dead no longer."""
+        for each in [each for each in (*self._held, *self._held_longer) if broker_id in each.refused]:
+            del each.refused[broker_id]
             self._settle(each)
 
     def _release(self, leader: _Leader) -> None:
@@ -163,7 +177,7 @@ class LeaderChecks:
         for broker_id in [each for each, leader in self._leaders.items() if not self._takes_part(each, leader.epoch)]:
             self.refusing.pop(broker_id, None)
             self._release(self._leaders.pop(broker_id))
-        for held in list(self._held):
+        for held in (*self._held, *self._held_longer):
             self._settle(held)
 
     def _takes_part(self, broker_id: int, epoch: int) -> bool:
@@ -175,17 +189,29 @@ class LeaderChecks:
 
     def _settle(self, held: _Held) -> None:
         """Answer when nothing remains to wait for."""
-        if held in self._held and not held.checks and not self._hidden(held):
+        waits = held.checks if held in self._held else held not in self._held_longer
+        if not waits and not self._hidden(held):
             self._finish(held)
 
     def _finish(self, held: _Held) -> None:
-        del self._held[held]
+        del (self._held if held in self._held else self._held_longer)[held]
         held.answer(self._hidden(held))
+
+    def _limit_reached(self, held: _Held) -> None:
+        """Hold the answer longer for a leader whose address refuses; else finish it."""
+        longer_ms = REFUSED_LIMIT_MS - self._limit_ms
+        if longer_ms <= 0 or not self._hidden(held):
+            self._finish(held)
+            return
+        del self._held[held]
+        self._held_longer[held] = None
+        held.deadline_ms += longer_ms
+        self.on_deadline(held.deadline_ms)
 
     @property
     def deadline_ms(self) -> int:
-        """Time when `tick` is due. All answers are held for the same time, so the oldest is due first."""
-        return next((held.deadline_ms for held in self._held), NEVER_MS)
+        """Time when `tick` is due. The answers in one place are held for the same time, so the oldest is due first."""
+        return min(next((held.deadline_ms for held in place), NEVER_MS) for place in (self._held, self._held_longer))
 
     def tick(self) -> None:
         """Finish the answers that were held for long enough."""
@@ -195,4 +221,6 @@ class LeaderChecks:
             if leader.is_being_checked and now_ms - leader.requested_ms >= self._limit_ms:
                 leader.is_unresponsive = True
         for held in due:
+            self._limit_reached(held)
+        for held in [each for each in self._held_longer if each.deadline_ms <= now_ms]:
             self._finish(held)

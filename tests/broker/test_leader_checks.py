@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kraft.broker.leader_checks import DISPUTED_MS, Checked, LeaderChecks
+from kraft.broker.leader_checks import DISPUTED_MS, REFUSED_LIMIT_MS, Checked, LeaderChecks
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
 from kraft.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -94,7 +94,7 @@ def test_an_answer_is_held_until_the_dead_leader_is_fenced(world: World) -> None
     world.request("a", 2, 3)
     world.checked(2, Checked.REFUSED)
     world.checked(3, Checked.ANSWERED)
-    world.wait(LIMIT_MS - 1)
+    world.wait(REFUSED_LIMIT_MS - 1)
     assert world.answers == {}
     world.fence(2)
     assert world.answers == {"a": ()}
@@ -115,7 +115,31 @@ def test_its_next_incarnation_is_not_the_dead_leader(world: World) -> None:
 def test_at_the_limit_a_dead_leader_is_left_out(world: World) -> None:
     world.request("a", 2)
     world.checked(2, Checked.REFUSED)
+    world.wait(REFUSED_LIMIT_MS - 1)
+    assert world.answers == {}
+    world.wait(1)
+    assert world.answers == {"a": (2,)}
+
+
+def test_an_answer_past_the_limit_does_not_wait_for_a_leader_that_hangs(world: World) -> None:
+    world.request("a", 2, 3)
+    world.checked(2, Checked.REFUSED)
     world.wait(LIMIT_MS)
+    assert world.answers == {}, "2 is dead, 3 does not answer"
+    world.request("b", 3)
+    assert world.answers == {"b": ()}
+    world.fence(2)
+    assert world.answers == {"a": (), "b": ()}
+    world.checked(3, Checked.ANSWERED)
+
+
+def test_a_limit_above_a_second_holds_for_dead_leaders_too() -> None:
+    world = World(REFUSED_LIMIT_MS + 500)
+    world.request("a", 2)
+    world.checked(2, Checked.REFUSED)
+    world.wait(REFUSED_LIMIT_MS + 499)
+    assert world.answers == {}
+    world.wait(1)
     assert world.answers == {"a": (2,)}
 
 
@@ -132,7 +156,7 @@ def test_a_leader_that_hangs_is_named_and_awaited_once(world: World) -> None:
     world.request("d", 2)
     assert "d" not in world.answers
     world.checked(2, Checked.REFUSED)
-    world.wait(LIMIT_MS)
+    world.wait(REFUSED_LIMIT_MS)
     assert world.answers["d"] == (2,)
 
 
@@ -149,14 +173,15 @@ def test_a_leader_that_the_controller_reaches_is_named_again(world: World) -> No
     world.request("b", 2)
     world.checked(2, Checked.REFUSED)
     world.wait(LIMIT_MS)
+    assert world.answers == {"a": (2,)}
     world.request("c", 2)
     world.checked(2, Checked.REFUSED)
-    assert world.answers == {"a": (2,), "b": (2,), "c": ()}
+    assert world.answers == {"a": (2,), "b": (), "c": ()}
     world.request("d", 2)
     world.checked(2, Checked.ANSWERED)
     world.request("e", 2)
     world.checked(2, Checked.REFUSED)
-    world.wait(LIMIT_MS)
+    world.wait(REFUSED_LIMIT_MS)
     assert world.answers["e"] == (2,), "it was reached meanwhile"
 
 
