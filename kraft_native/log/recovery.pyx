@@ -465,8 +465,8 @@ cdef class LoadedLog:
         )
 
     cdef bint is_as_noted(self) except -1:
-        """Return whether the state file has all that the next opening needs: this one scanned only the last segment, as
-        every opening after a crash does, and found nothing but sound batches. A log that promises more than the page
+        """Return whether the state file has all that the next opening needs. This one scanned only the last segment, as
+        every opening after a crash does. It found nothing but sound batches. A log that promises more than the page
         cache makes its records durable."""
         report = self.report
         return (

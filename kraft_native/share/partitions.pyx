@@ -3,7 +3,7 @@
 A share partition is created by the first ShareFetch that needs it. Then `load(share)` is called, and its answer
 is `loaded`, `paused` or `failed`. It is in force in one leader epoch of its partition. When that ends it is dropped,
 and what was acquired from it is lost: the next leader delivers it again. It is dropped, too, when no member of its
-group has a session with this node, once its writes are over: the state of an empty group may be changed or deleted.
+group has a session with this node, once its writes are over. The stored state of an empty group may change.
 
 After a change `write()` is called once in an iteration of the loop, and takes all that is to be written by `take_due`.
 One alarm serves all locks: `arm(deadline_ms)` is called when it must ring earlier than it would.
