@@ -36,7 +36,8 @@ cdef LogCheckpoint begin_checkpoint(LogCore core):
     core.need_no_failure()
     if core.clean or core.untouched():
         return None
-    core.enter_write()
+    if core.unsettled:
+        core.enter_write()
     durable = core.durable_end()
     checkpoint = LogCheckpoint.__new__(LogCheckpoint)
     checkpoint.indexes = []

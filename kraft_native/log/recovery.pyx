@@ -474,7 +474,7 @@ cdef class LoadedLog:
             and self.marks.source == "state" and not self.marks.clean
             and self.scanned_from == len(self.segments) - 1 and not self.is_new
             and self.epochs.trusted and self.epochs.stored_crc == self.marks.epochs_crc
-            and self.log_start == self.marks.log_start
+            and self.log_start == self.marks.log_start and self.marks.gaps_end <= self.log_end
             and not (report.cut or report.damage or report.lost_ranges or report.changed or report.ignored
                      or report.rebuilt or report.removed)
         )
