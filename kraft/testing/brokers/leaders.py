@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kraft.broker.isr import Key
-from kraft.broker.leader_checks import Checked, LeaderChecks
+from kraft.broker.leader_checks import REFUSED_LIMIT_MS, Checked, LeaderChecks
 from kraft.controller.sessions import Found
 from kraft.metadata.image import NO_LEADER, BrokerRegistration, MetadataImage, PartitionRegistration
 from kraft.testing.brokers.messages import Check, Running
@@ -108,18 +108,24 @@ class Leaders:
         def judge() -> None:
             if not answers:
                 raise ViolationError("MetadataIsAnswered", f"{node} holds an answer about {key} for longer than "
-                                                           f"{self._limit_ms} ms")
+                                                           f"{limit_ms} ms")
 
+        limit_ms = longest_ms(self._limit_ms)
         self.checks.submit((leader,), answer)
         if not answers:
             node.count("answer held")
-            node.later(self._limit_ms + SLACK_MS, judge)
+            node.later(limit_ms + SLACK_MS, judge)
 
     def _registration(self, key: Key) -> PartitionRegistration | None:
         topic = self._node.machine.image.topics.get(key[0])
         return None if topic is None else topic.partitions.get(key[1])
 
 
+def longest_ms(limit_ms: int) -> int:
+    """Return the longest time for which an answer is held: for a leader whose address refuses."""
+    return max(limit_ms, REFUSED_LIMIT_MS)
+
+
 def timeout_us(limit_ms: int) -> int:
     """Time that a client waits for Metadata before it queries another broker."""
-    return (limit_ms + CHECK_MS) * MILLISECOND
+    return (longest_ms(limit_ms) + CHECK_MS) * MILLISECOND
