@@ -129,6 +129,8 @@ def outcome(console: Console, name: str, cluster: Failover) -> Outcome:
     """Return the number of sent records and the errors among them."""
     found = Outcome(*map(sum, zip(*cluster.outcomes(), strict=True)))
     console.print(f"{name}: {found}")
+    for finding in (each for stream in cluster.streams for each in stream.findings):
+        console.print(finding)
     return found
 
 
