@@ -444,7 +444,6 @@ cdef class Log:
         self.core.need_no_failure()
         if self.core.untouched():
             return 0
-        self.core.enter_write()
         return apply_retention(self.core, now_ms, segments_max, expire_producers)
 
     def remove_with(self, remover: Callable[[list[bytes]], object] | None) -> None:

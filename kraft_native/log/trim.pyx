@@ -227,7 +227,9 @@ cdef Py_ssize_t apply_retention(LogCore core, int64_t now_ms, int64_t segments_m
 
 
 cdef Py_ssize_t drop_prefix(LogCore core, Py_ssize_t count) except -1:
-    drop_segments_before(core, count)
+    if count > 0:                      # else nothing changes: what was put off until the first change stays so
+        core.enter_write()
+        drop_segments_before(core, count)
     return count
 
 

@@ -86,6 +86,8 @@ def test_an_opening_that_finds_what_was_noted_writes_no_file(tmp_path):
     with Log(again, config()) as log:
         assert not log.recovery.clean
         end, epochs = log.log_end_offset, log.epochs.entries()
+        assert log.apply_retention(0) == 0
+        log.begin_checkpoint()
         assert {name: (again / name).stat() for name in noted} == noted
         log.append(batch(1), leader_epoch=99)
         assert log.epochs.entries() == [*epochs, (99, end)]
