@@ -5,10 +5,10 @@ both strictly increasing. What a crash may leave in the file, and why that is sa
 
 - A new epoch is written and flushed before the first batch that carries it, so the file never misses an epoch of the
   log. It may name one whose batches were lost: opening a log truncates the cache to the log end.
-- Entries dropped from the end are flushed before the call returns; those that an opening drops, before the next batch
-  is written. Left in the file, they could become valid again by
-  accident. Consider a follower that truncates, fetches batches of an *older* epoch in their place and grows past the
-  dropped start. After a crash it would report that start as the end of the older epoch. (Kafka defers this flush.)
+- Entries dropped from the end are flushed before the call returns. Those that an opening drops are flushed before the
+  next batch is written. Left in the file, they could become valid again by accident. Consider a follower that
+  truncates, fetches batches of an *older* epoch in their place and grows past the dropped start. After a crash it would
+  report that start as the end of the older epoch. (Kafka defers this flush.)
 - Entries dropped from the start are not written at once. Stale ones lie below the log start, and opening a log
   truncates the cache to the log start. They are written with the next change, or by `flush` at a clean stop. The
   file is never replaced without a flush, which could leave it empty after a power loss (KAFKA-16541).
