@@ -139,6 +139,12 @@ class UnknownLeaderEpochError(OperationError):
     code = 75
 
 
+class OffsetNotAvailableError(OperationError):
+    """A new leader does not know the high watermark yet."""
+
+    code = 78
+
+
 class NotLeaderOrFollowerError(OperationError):
     """This node does not lead the partition, or does not have the requested replica."""
 

@@ -97,6 +97,10 @@ cdef class Partition(Watched):
     # All pending requests check again.
     cdef int notify_all(self) except -1
     cdef int require(self, int32_t current_leader_epoch, bint need_leader) except -1
+    # Raises OffsetNotAvailableError while the high watermark is below the start of the leader epoch.
+    cdef int require_end(self) except -1
+    # What `read(*arguments)` returns; a StorageError is noted and raised.
+    cdef object look_up(self, object read, tuple arguments)
 
 
 cdef class CommitWaiter(Parked):

@@ -42,8 +42,8 @@ from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT, LogConfig
 from kraft_native.segment.producer_entry cimport ProducerEntry
 
 from kraft_native.base.errors import (
-    FencedLeaderEpochError, InvalidArgumentError, NotEnoughReplicasError, NotLeaderOrFollowerError, StorageError,
-    UnknownLeaderEpochError,
+    FencedLeaderEpochError, InvalidArgumentError, NotEnoughReplicasError, NotLeaderOrFollowerError,
+    OffsetNotAvailableError, StorageError, UnknownLeaderEpochError,
 )
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__kraft_audit"})
@@ -71,8 +71,7 @@ cdef class Partition(Watched):
         self.index = index
         self.internal = topic in INTERNAL_TOPICS
         self.audit = topic == "__kraft_audit"
-        self.leader_epoch = self.leader_id = -1
-        self.epoch_start = -1
+        self.leader_epoch = self.leader_id = self.epoch_start = -1
         self.progress = ReplicaProgress()
         self.set_min_insync_replicas(min_insync_replicas)
 
@@ -173,13 +172,7 @@ cdef class Partition(Watched):
 
     def lagging(self, int64_t lag_max_ms) -> list[int]:
         """Followers in sync that have lagged behind the log end for longer than `lag_max_ms` milliseconds."""
-        cdef int64_t since = monotonic_ms() - lag_max_ms
-        cdef Py_ssize_t i
-        if not self.is_leader:
-            return []
-        return [self.progress.replicas[i].node_id for i in range(self.progress.count)
-                if self.progress.replicas[i].in_sync and self.progress.replicas[i].caught_up_ms < since
-                and self.progress.replicas[i].log_end != self.core.log_end]
+        return self.progress.lagging(monotonic_ms() - lag_max_ms, self.core.log_end) if self.is_leader else []
 
     def broker_epoch_of(self, int32_t node_id) -> int:
         """Epoch of the broker process that fetched last as that follower; -1 when none did, or it gave none."""
@@ -477,33 +470,45 @@ cdef class Partition(Watched):
 
     def latest(self, str isolation: OffsetIsolation = "read_uncommitted", *,
                int32_t current_leader_epoch=-1) -> tuple[int, int, int]:
-        """(end of what readers of `isolation` see, -1, the leader epoch); "log_end" for replicas."""
+        """(end of what readers of `isolation` see, -1, the leader epoch); "log_end" for replicas. All look-ups of that
+        end raise `OffsetNotAvailableError` while consumers of an earlier leader may have seen more (KIP-207)."""
         self.require(current_leader_epoch, True)
         end = {"log_end": self.core.log_end, "read_uncommitted": self.core.high_watermark(),
                "read_committed": self.core.last_stable_offset()}.get(isolation)
         if end is None:
             raise InvalidArgumentError(f"isolation: {isolation!r} is no log_end, read_uncommitted or read_committed")
+        if isolation != "log_end":
+            self.require_end()
         return end, -1, self.leader_epoch
+
+    cdef int require_end(self) except -1:
+        # What was in the log when this node began to lead may have been committed, and seen, before.
+        if self.core.high_watermark() < self.epoch_start:
+            raise OffsetNotAvailableError(f"{self!r}: the high watermark, {self.core.high_watermark()}, has not "
+                                          f"reached the start of the leader epoch, {self.epoch_start}")
+        return 0
+
+    cdef object look_up(self, object read, tuple arguments):
+        try:
+            return read(*arguments)
+        except StorageError as error:
+            self.note_read_failure(error)
+            raise
 
     def offset_for_time(self, int64_t timestamp_ms, str isolation: OffsetIsolation = "read_uncommitted", *,
                         int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first visible record with that time or a later one."""
         self.require(current_leader_epoch, True)
-        try:
-            return self.log.offset_for_time(timestamp_ms, isolation)
-        except StorageError as error:
-            self.note_read_failure(error)
-            raise
+        found = self.look_up(self.log.offset_for_time, (timestamp_ms, isolation))
+        if found is None:
+            self.require_end()
+        return found
 
     def max_timestamp(self, str isolation: OffsetIsolation = "read_uncommitted", *,
                       int32_t current_leader_epoch=-1) -> tuple[int, int, int] | None:
         """(offset, timestamp, leader epoch) of the first record that has the largest time, if it is visible."""
         end = self.latest(isolation, current_leader_epoch=current_leader_epoch)[0]
-        try:
-            found = self.log.max_timestamp()
-        except StorageError as error:
-            self.note_read_failure(error)
-            raise
+        found = self.look_up(self.log.max_timestamp, ())
         return None if found is None or found[0] >= end else found
 
     def end_offset_for_epoch(self, int32_t epoch, *, int32_t current_leader_epoch=-1) -> tuple[int, int]:
@@ -522,12 +527,7 @@ cdef class Partition(Watched):
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
         """Smallest log start of this leader and of the followers for which `is_alive(node id)` holds; -1 while one of
         these has not reported its own to this leader."""
-        cdef int64_t low = self.core.log_start
-        cdef Py_ssize_t i
-        for i in range(self.progress.count):
-            if self.progress.replicas[i].log_start < low and is_alive(self.progress.replicas[i].node_id):
-                low = self.progress.replicas[i].log_start
-        return low
+        return self.progress.smallest_start(self.core.log_start, is_alive)
 
     def call_when_deleted(self, int64_t before_offset, is_alive: Callable[[int], bool],
                           callback: Callable[[int, int], object], *, int64_t timeout_ms) -> None:

@@ -35,5 +35,10 @@ cdef class ReplicaProgress:
                        int64_t broker_epoch, int64_t now_ms) noexcept nogil
     # The in-sync follower among `node_ids` that has `offset` and is furthest ahead; -1 when none does.
     cdef int32_t furthest(self, const int32_t* node_ids, Py_ssize_t count, int64_t offset) noexcept nogil
+    # The in-sync followers that have not been caught up since that time, nor are now.
+    cdef list lagging(self, int64_t since_ms, int64_t leader_end)
+    # The smallest log start of the leader and of the followers for which `is_alive(node id)` holds; -1: one of them is
+    # not known.
+    cdef int64_t smallest_start(self, int64_t own_start, object is_alive) except? -1
     cdef Replica* find(self, int32_t node_id) noexcept nogil
     cdef bint has(self, int32_t node_id) noexcept nogil

@@ -140,6 +140,19 @@ cdef class ReplicaProgress:
                 best = replica
         return -1 if best == NULL else best.node_id
 
+    cdef list lagging(self, int64_t since_ms, int64_t leader_end):
+        cdef Py_ssize_t i
+        return [self.replicas[i].node_id for i in range(self.count) if self.replicas[i].in_sync
+                and self.replicas[i].caught_up_ms < since_ms and self.replicas[i].log_end != leader_end]
+
+    cdef int64_t smallest_start(self, int64_t own_start, object is_alive) except? -1:
+        cdef int64_t start = own_start
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            if self.replicas[i].log_start < start and is_alive(self.replicas[i].node_id):
+                start = self.replicas[i].log_start
+        return start
+
     cdef Replica* find(self, int32_t node_id) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(self.count):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kraft.broker.api import RequestContext
-from kraft.broker.apis.list_offsets import MAX_TIMESTAMP, list_offsets
+from kraft.broker.apis.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
@@ -21,7 +21,7 @@ from kraft_native.facade.log import Log
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.partition import Partition
 from kraft_native.segment.config import LogConfig
-from tests.native.logs import START_MS
+from tests.native.logs import START_MS, batch
 
 BATCHES = 40
 SEGMENT_BATCHES = 10
@@ -57,7 +57,7 @@ def cold_reader() -> Iterator[ColdReader]:
 
 
 @contextmanager
-def cold_log(tmp_path: Path, **settings: int) -> Iterator[tuple[Log, ColdReader]]:
+def cold_log(tmp_path: Path, **settings: Any) -> Iterator[tuple[Log, ColdReader]]:
     """Open four segments of which nothing was read since they were opened. The end of the last one counts as in
     memory."""
     with Log(tmp_path / "t-0", LogConfig(**CONFIG)) as made:
@@ -190,3 +190,22 @@ def test_list_offsets_answers_when_all_pages_are_in_memory(tmp_path: Path) -> No
             (ErrorCode.NONE, 15), (ErrorCode.NONE, BATCHES - 1), (ErrorCode.NONE, 5)]
         finish(list_offsets(broker, ListOffsetsRequest(topics=is_needed), context, answers.append))
         assert len(answers) == 2               # both are answered at once
+
+
+@pytest.mark.parametrize(("version", "code"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE),
+                                               (11, ErrorCode.OFFSET_NOT_AVAILABLE)])
+def test_list_offsets_of_a_leader_that_does_not_know_the_end(tmp_path: Path, version: int, code: ErrorCode) -> None:
+    with cold_log(tmp_path, high_watermark="manual") as (log, cold):
+        partition = Partition(log, "t", bytes(16), 0)
+        for epoch in (0, 1):
+            partition.become_leader(epoch, node_id=1, replicas=[1, 2], isr=[1, 2])
+            partition.append(batch(1))
+        broker: Any = SimpleNamespace(partition=lambda *_: partition, cold_reader=cold)
+        answers: list[ListOffsetsResponse] = []
+        for replica_id, timestamp in ((-1, LATEST), (-1, EARLIEST), (2, LATEST)):
+            request = ListOffsetsRequest(replica_id=replica_id, topics=[ListOffsetsTopic(name="t", partitions=[
+                ListOffsetsPartition(timestamp=timestamp)])])
+            finish(list_offsets(broker, request, RequestContext(version, "", "", "", 0), answers.append))
+        parts = [part for answer in answers for topic in answer.topics for part in topic.partitions]
+        assert [(each.error_code, each.offset) for each in parts] == [
+            (code, -1), (ErrorCode.NONE, 0), (ErrorCode.NONE, BATCHES + 2)]

@@ -10,6 +10,9 @@
 A special time that the version does not have is answered with UNSUPPORTED_VERSION. Nothing found is offset -1 without
 an error.
 
+Consumers of an earlier leader may have seen more than the high watermark of a new one. While that is below the start
+of the leader's epoch the end is refused with OFFSET_NOT_AVAILABLE, before version 5 LEADER_NOT_AVAILABLE (KIP-207).
+
 A real time and the largest time require reading records. Data of them that is not in memory is loaded by another thread
 before any partition is answered.
 """
@@ -27,7 +30,7 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kraft_native.base.errors import KraftError
+from kraft_native.base.errors import KraftError, OffsetNotAvailableError
 from kraft_native.partition.cold_read import ColdReader
 from kraft_native.partition.partition import Partition
 
@@ -40,6 +43,7 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 FIRST_VERSION: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9,
                         EARLIEST_PENDING_UPLOAD: 11}
 FIRST_VERSION_WITH_LEADER_EPOCH: Final = 4
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 
@@ -95,6 +99,9 @@ def _partition(broker: Broker, topic: str, counts: dict[int, int], request: List
         return _refused(requested, broker.absence(topic, requested.partition_index))
     try:
         found = _find_offset(partition, requested, request)
+    except OffsetNotAvailableError as error:
+        known = context.version >= FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+        return _refused(requested, error.code if known else ErrorCode.LEADER_NOT_AVAILABLE)
     except KraftError as error:
         return _refused(requested, error.code)
     if found is None:

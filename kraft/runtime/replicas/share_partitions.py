@@ -34,7 +34,7 @@ from kraft.protocol.messages.read_share_group_state_response import ReadShareGro
 from kraft.protocol.messages.write_share_group_state_response import WriteShareGroupStateResponse
 from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.net.server import Server
-from kraft_native.base.errors import KraftError
+from kraft_native.base.errors import KraftError, OffsetNotAvailableError
 from kraft_native.partition.purgatory import Purgatory
 from kraft_native.partition.purgatory import now_ms as monotonic_ms
 from kraft_native.request.client_quotas import ClientQuotas
@@ -137,6 +137,8 @@ class ShareDelivery:
         """Begin where the group's setting says."""
         try:
             start = start_offset(share.partition, reset, self._clock())
+        except OffsetNotAvailableError:
+            share.paused(PAUSE_MS)
         except KraftError as error:
             share.failed(error.code)
         else:

@@ -15,6 +15,7 @@ from kraft_native.base.errors import (
     FencedLeaderEpochError,
     InvalidArgumentError,
     NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
@@ -232,6 +233,30 @@ def test_look_ups(node: Node) -> None:
         with pytest.raises(NotLeaderOrFollowerError):
             call()
     assert [state.producer_id for state in partition.producers()] == [4], "a follower answers too"
+
+
+def test_the_end_is_not_known_until_the_high_watermark_reaches_the_start_of_the_epoch(node: Node) -> None:
+    """A node whose high watermark is 5 begins to lead. Consumers of the previous leader may have seen all ten records:
+    the end must not move back for them (KIP-207)."""
+    partition = node.partition(high_watermark="manual", leader=False)
+    partition.become_leader(0, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
+    partition.append(batch(10))
+    node.fetch(("t", 0, 5), replica_id=2, version=12)
+    assert partition.latest() == (5, -1, 0), "this leader's own records beyond that were not seen by anybody"
+    partition.become_leader(1, node_id=NODE_ID, replicas=[1, 2], isr=[1, 2])
+    for offset in (5, 9):
+        node.fetch(("t", 0, offset), replica_id=2, version=12)
+        assert partition.high_watermark == offset
+        for look_up in (partition.latest, partition.max_timestamp, lambda: partition.latest("read_committed"),
+                        lambda: partition.offset_for_time(START_MS + 20)):
+            with pytest.raises(OffsetNotAvailableError, match="the start of the leader epoch, 10"):
+                look_up()
+        assert partition.offset_for_time(START_MS + 2) == (2, START_MS + 2, 0)
+        assert (partition.earliest(), partition.latest("log_end")) == ((0, -1, 0), (10, -1, 1))
+    node.fetch(("t", 0, 10), replica_id=2, version=12)
+    assert partition.latest() == (10, -1, 1)
+    assert partition.max_timestamp() == (9, START_MS + 9, 0)
+    assert partition.offset_for_time(START_MS + 20) is None
 
 
 def test_records_are_deleted(node: Node) -> None:
