@@ -13,7 +13,7 @@ import confluent_kafka
 from confluent_kafka.admin import NewTopic
 
 from tests.integration.admin import Running, admin, metadata, wait_until
-from tests.integration.load import VALUE, read_all
+from tests.integration.load import VALUE, acknowledged_offset, lost_of, read_all
 from tests.integration.quorum import SECONDS
 
 PACE_SECONDS: Final = 0.004
@@ -95,7 +95,7 @@ class Stream(threading.Thread):
         def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
             if error is None:
                 self._times[partition].append(time.monotonic())
-                self._offsets[partition][sequence] = message.offset() or 0
+                self._offsets[partition][sequence] = acknowledged_offset(message)
             else:
                 self.errors.append(f"{self.topic}-{partition}, record {sequence}: {error}")
 
@@ -125,7 +125,7 @@ class Stream(threading.Thread):
             stored = stored_in[where]
             sequences = list(stored.values())
             acknowledged += len(offsets)
-            missing = [(sequence, offset) for sequence, offset in offsets.items() if stored.get(offset) != sequence]
+            missing = lost_of(offsets.items(), stored)
             lost += len(missing)
             self.findings += [
                 f"{where[0]}-{where[1]}: record {sequence} was acknowledged at offset {offset}, but "
@@ -216,8 +216,7 @@ class Failover:
     def outcomes(self) -> list[Outcome]:
         """Read everything back; return the outcome of each producer's records.
 
-        What is missing is read again, and named in the findings of its stream. A leader without min.insync.replicas may
-        have an earlier high watermark until another replica is in sync (KIP-966). A record that only the second reading
+        What is missing is read again, and named in the findings of its stream. A record that only the second reading
         has counts as lost, too.
         """
         stored_in = read_all(self.nodes[0], [each for stream in self.streams for each in stream.partitions])

@@ -5,13 +5,14 @@ import struct
 import threading
 import time
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import confluent_kafka
 from confluent_kafka import TopicPartition
 
+from tests.integration.admin import wait_until
 from tests.integration.clients import Reachable, librdkafka_consumer, librdkafka_producer
 from tests.integration.process import NodeProcess
 
@@ -21,6 +22,9 @@ BURST: Final = 25
 PAUSE_SECONDS: Final = 0.01
 FINISH_SECONDS: Final = 60.0
 NOT_ACKNOWLEDGED: Final = -1
+UNKNOWN_OFFSET: Final = -2
+"""Offset of a record whose response was lost. The producer knows that it is stored: a later sequence number was
+accepted."""
 VALUE: Final = struct.Struct(">iq")
 
 
@@ -69,7 +73,7 @@ class Producer(threading.Thread):
 
         def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
             if error is None:
-                self.offsets[sequence] = message.offset() or 0
+                self.offsets[sequence] = acknowledged_offset(message)
             else:
                 self.failures.append(f"{self.name}: {sequence}: {error}")
 
@@ -136,7 +140,7 @@ def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watch
         stored = stored_in[topic, producer.partition]
         acknowledged = [(sequence, offset) for sequence, offset in enumerate(producer.offsets)
                         if offset != NOT_ACKNOWLEDGED]
-        lost = [each for each in acknowledged if stored.get(each[1]) != each[0]]
+        lost = lost_of(acknowledged, stored)
         if not producer.idempotent:  # a repeated record counts where it was acknowledged or anywhere else
             kept = set(stored.values())
             lost = [each for each in acknowledged if each[0] not in kept]
@@ -155,10 +159,44 @@ def judge(node: Reachable, topic: str, producers: list[Producer], watcher: Watch
     return Verdict(**totals, problems=problems)
 
 
+def acknowledged_offset(message: confluent_kafka.Message) -> int:
+    offset = message.offset()
+    return UNKNOWN_OFFSET if offset is None else offset
+
+
+def lost_of(acknowledged: Iterable[tuple[int, int]], stored: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return those of the (sequence, offset) that are not stored at their offset, or anywhere if it is not known.
+    `stored`: offset -> sequence."""
+    kept = set(stored.values())
+    return [(sequence, offset) for sequence, offset in acknowledged
+            if (sequence not in kept if offset == UNKNOWN_OFFSET else stored.get(offset) != sequence)]
+
+
+def readable_end(consumer: confluent_kafka.Consumer, partition: TopicPartition) -> int:
+    """Return the end of what consumers see. Wait until the leader knows it."""
+    found: list[int] = []
+
+    def is_known() -> bool:
+        try:
+            found.append(consumer.get_watermark_offsets(partition, timeout=FINISH_SECONDS)[1])
+        except confluent_kafka.KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+        return bool(found)
+
+    wait_until(is_known, f"end of {partition.topic}-{partition.partition}", FINISH_SECONDS)
+    return found[0]
+
+
 def read_all(node: Reachable, partitions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[int, int]]:
     """Read these partitions of topics with one consumer. Return offset -> sequence of each, in the order of the
-    offsets."""
+    offsets.
+
+    A partition is read up to the end that its leader gave before. The end of a Fetch is not enough: directly after an
+    election it may be below what was acknowledged, until the followers have fetched (KIP-207).
+    """
     consumer = librdkafka_consumer(node, "judge", check_crcs=True, enable_partition_eof=True)
+    ends = {each: readable_end(consumer, TopicPartition(*each)) for each in partitions}
     consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in partitions])
     stored: dict[tuple[str, int], dict[int, int]] = {each: {} for each in partitions}
     unread = set(stored)
@@ -170,7 +208,8 @@ def read_all(node: Reachable, partitions: Collection[tuple[str, int]]) -> dict[t
             where = message.topic() or "", message.partition() or 0
             if error is not None:
                 assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
-                unread.discard(where)
+                if (message.offset() or 0) >= ends[where]:
+                    unread.discard(where)
                 continue
             assert value is not None
             number, stored[where][message.offset() or 0] = VALUE.unpack(value)
