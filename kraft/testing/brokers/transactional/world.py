@@ -121,7 +121,7 @@ class TransactionWorld(ClientWorld):
             if node is not None and node.broker is not None:
                 replica = node.broker.replicas.get((topic, int(index)))
                 if replica is not None and replica.is_leader and not replica.partition.log.closed:
-                    stable = replica.partition.latest("read_committed")[0]
+                    stable = replica.partition.log.last_stable_offset
                     found[number] = stable, replica.high_watermark
         return found
 
