@@ -21,7 +21,7 @@ pytestmark = pytest.mark.peer
 
 RECORDS: Final = 3_000
 POLL_MAX: Final = 1_000
-"""Records of one poll, by far: the client's limit of 500 is soft, as batches are acquired whole."""
+"""More records than one poll returns. The client's limit of 500 is soft: it acquires whole batches."""
 
 
 @pytest.fixture(autouse=True)
