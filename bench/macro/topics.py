@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from typing import Final
@@ -17,6 +18,10 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, D
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 BATCH: Final = 50
+DELETED: Final = "-delete"
+"""End of the name of a partition's directory whose files are about to be removed, in Kafka too."""
+FILES_GONE_SECONDS: Final = 120.0
+FILES_GONE_PAUSE_SECONDS: Final = 0.5
 IN_SERVICE_SECONDS: Final = 30.0
 IN_SERVICE_PAUSE_SECONDS: Final = 0.1
 
@@ -64,3 +69,13 @@ def delete_topics(server: Server, names: list[str]) -> None:
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], topic_names=names,
                                       timeout_ms=30_000)
         cluster.controller().send(request, DeleteTopicsResponse)
+
+
+def await_files_gone(server: Server) -> None:
+    """Wait until the files of deleted topics are removed: while a disk frees gigabytes, a commit takes up to 30 ms."""
+    deadline = time.monotonic() + FILES_GONE_SECONDS
+    while any(name.endswith(DELETED) for _, names, _ in os.walk(server.data) for name in names):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{server.name}: files of deleted topics are in {server.data} after "
+                               f"{FILES_GONE_SECONDS:g} s")
+        time.sleep(FILES_GONE_PAUSE_SECONDS)
