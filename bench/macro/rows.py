@@ -18,7 +18,7 @@ from bench.macro.figures import Figure, Pair
 from bench.macro.librdkafka import Producer
 from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
-from bench.macro.topics import BATCH, await_files_gone, create_topics, create_up_to, delete_topics
+from bench.macro.topics import BATCH, await_files_removed, create_topics, create_up_to, delete_topics
 from kraft.client import Cluster
 from kraft.client.security import PLAINTEXT, Security
 from kraft.client.topics import create_topic
@@ -237,7 +237,7 @@ def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
     def run(server: Server) -> tuple[float, ...]:
         with Cluster(server.bootstrap) as cluster:
             mark = uuid.uuid4().hex[:8]
-            await_files_gone(server)
+            await_files_removed(server)
             settle(0)
             single = [create_topics(cluster, [f"one-{mark}-{i}"]) for i in range(30)]
             batches = [create_topics(cluster, [f"many-{mark}-{batch}-{i}" for i in range(BATCH)])

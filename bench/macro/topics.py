@@ -20,8 +20,8 @@ from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 BATCH: Final = 50
 DELETED: Final = "-delete"
 """End of the name of a partition's directory whose files are about to be removed, in Kafka too."""
-FILES_GONE_SECONDS: Final = 120.0
-FILES_GONE_PAUSE_SECONDS: Final = 0.5
+REMOVAL_SECONDS: Final = 120.0
+REMOVAL_PAUSE_SECONDS: Final = 0.5
 IN_SERVICE_SECONDS: Final = 30.0
 IN_SERVICE_PAUSE_SECONDS: Final = 0.1
 
@@ -71,11 +71,11 @@ def delete_topics(server: Server, names: list[str]) -> None:
         cluster.controller().send(request, DeleteTopicsResponse)
 
 
-def await_files_gone(server: Server) -> None:
+def await_files_removed(server: Server) -> None:
     """Wait until the files of deleted topics are removed: while a disk frees gigabytes, a commit takes up to 30 ms."""
-    deadline = time.monotonic() + FILES_GONE_SECONDS
+    deadline = time.monotonic() + REMOVAL_SECONDS
     while any(name.endswith(DELETED) for _, names, _ in os.walk(server.data) for name in names):
         if time.monotonic() > deadline:
             raise RuntimeError(f"{server.name}: files of deleted topics are in {server.data} after "
-                               f"{FILES_GONE_SECONDS:g} s")
-        time.sleep(FILES_GONE_PAUSE_SECONDS)
+                               f"{REMOVAL_SECONDS:g} s")
+        time.sleep(REMOVAL_PAUSE_SECONDS)
