@@ -11,6 +11,7 @@ from bench.macro.servers import Server
 from kraft.client import Cluster
 from kraft.client.refusals import RefusedError
 from kraft.client.topics import create_topic
+from kraft.log_dir import DELETED_SUFFIX
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
@@ -18,8 +19,6 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, D
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 BATCH: Final = 50
-DELETED: Final = "-delete"
-"""End of the name of a partition's directory whose files are about to be removed, in Kafka too."""
 REMOVAL_SECONDS: Final = 120.0
 REMOVAL_PAUSE_SECONDS: Final = 0.5
 IN_SERVICE_SECONDS: Final = 30.0
@@ -74,7 +73,7 @@ def delete_topics(server: Server, names: list[str]) -> None:
 def await_files_removed(server: Server) -> None:
     """Wait until the files of deleted topics are removed: while a disk frees gigabytes, a commit takes up to 30 ms."""
     deadline = time.monotonic() + REMOVAL_SECONDS
-    while any(name.endswith(DELETED) for _, names, _ in os.walk(server.data) for name in names):
+    while any(name.endswith(DELETED_SUFFIX) for _, names, _ in os.walk(server.data) for name in names):
         if time.monotonic() > deadline:
             raise RuntimeError(f"{server.name}: files of deleted topics are in {server.data} after "
                                f"{REMOVAL_SECONDS:g} s")
