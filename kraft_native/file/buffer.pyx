@@ -26,6 +26,7 @@ from kraft_native.base.errors import StorageError
 cdef extern from "<sys/mman.h>" nogil:
     void* mmap(void* addr, size_t length, int prot, int flags, int fd, long offset)
     int munmap(void* addr, size_t length)
+    void* mremap(void* addr, size_t length, size_t new_length, int flags)
     int madvise(void* addr, size_t length, int advice)
     enum:
         MADV_HUGEPAGE
@@ -35,6 +36,7 @@ cdef extern from "<sys/mman.h>" nogil:
         MAP_PRIVATE
         MAP_SHARED
         MAP_POPULATE
+        MREMAP_MAYMOVE
     void* MAP_FAILED
 
 cdef extern from *:
@@ -85,15 +87,19 @@ def counters() -> dict[str, int]:
     }
 
 
-# --- idle blocks
+# --- blocks
 #
 # Large blocks of scratch space are kept for the next user instead of going back to the system. A page touched for the
 # first time costs as much as copying several. The total is bounded, and only the GIL's holder comes here.
+#
+# Blocks from `MAPPED_BYTES_MIN` on are mappings of their own. They grow by moving pages, not bytes: to copy tens of
+# megabytes takes the loop's time from all other connections.
 
 cdef enum:
     IDLE_BLOCK_BYTES_MIN = 128 * 1024
     IDLE_BLOCKS_MAX = 16
     IDLE_BYTES_MAX = 64 * 1024 * 1024
+    MAPPED_BYTES_MIN = 1024 * 1024
 
 cdef struct IdleBlock:
     void* data
@@ -133,12 +139,42 @@ cdef void* take_idle(Py_ssize_t* size) noexcept:
     return data
 
 
+cdef inline bint is_mapped(Py_ssize_t size) noexcept:
+    """Return whether a block of that size is a mapping. With a sanitizer none is: it does not watch mappings."""
+    return size >= MAPPED_BYTES_MIN and not kn_sanitized
+
+
+cdef void* grow_block(void* data, Py_ssize_t size, Py_ssize_t new_size) noexcept:
+    """Return a block of `new_size` bytes with the content of `data`, which is NULL or a block of `size` bytes. Return
+    NULL when the system refuses; then `data` stays."""
+    cdef void* grown
+    if not is_mapped(new_size):
+        return realloc(data, <size_t>new_size)
+    if is_mapped(size):
+        grown = mremap(data, <size_t>size, <size_t>new_size, MREMAP_MAYMOVE)
+        return NULL if grown == MAP_FAILED else grown
+    grown = mmap(NULL, <size_t>new_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    if grown == MAP_FAILED:
+        return NULL
+    if data != NULL:
+        memcpy(grown, data, <size_t>size)
+        drop_block(data, size)
+    return grown
+
+
+cdef void free_block(void* data, Py_ssize_t size) noexcept:
+    if is_mapped(size):
+        munmap(data, <size_t>size)
+    else:
+        free(data)
+
+
 cdef void drop_block(void* data, Py_ssize_t size) noexcept:
     """Keep the block for later, or free it. Sanitizers see every free."""
     global idle_count, idle_total
     if (size < IDLE_BLOCK_BYTES_MIN or idle_count == IDLE_BLOCKS_MAX or idle_total + size > IDLE_BYTES_MAX
             or kn_sanitized):
-        free(data)
+        free_block(data, size)
         return
     idle_blocks[idle_count].data = data
     idle_blocks[idle_count].size = size
@@ -157,7 +193,7 @@ def release_idle() -> None:
     while idle_count > 0:
         idle_count -= 1
         idle_total -= idle_blocks[idle_count].size
-        free(idle_blocks[idle_count].data)
+        free_block(idle_blocks[idle_count].data, idle_blocks[idle_count].size)
 
 
 def trim_heap() -> None:
@@ -190,7 +226,7 @@ cdef class Scratch:
         capacity = max(count, self.capacity + (self.capacity >> 1), 4096)
         if capacity >= IDLE_BLOCK_BYTES_MIN:
             capacity = rounded(capacity)
-            grown = take_idle(&capacity)
+            grown = take_idle(&capacity) if self.capacity < MAPPED_BYTES_MIN else NULL
             if grown != NULL:
                 if self.data != NULL:
                     memcpy(grown, self.data, <size_t>self.capacity)
@@ -198,7 +234,7 @@ cdef class Scratch:
                 self.data = <uint8_t*>grown
                 self.capacity = capacity
                 return 0
-        grown = realloc(self.data, <size_t>capacity)
+        grown = grow_block(self.data, self.capacity, capacity)
         if grown == NULL:
             raise MemoryError(f"{capacity} bytes of scratch space")
         self.data = <uint8_t*>grown

@@ -22,7 +22,8 @@ cdef class Connection(RestrainedEndpoint):
     cdef readonly int peer_port
     cdef readonly int32_t in_progress
     cdef RequestTimes times        # the channel's
-    cdef int64_t arrived_ns        # when it was last read from
+    cdef int64_t offered_ns        # when its last read began
+    cdef int64_t arrived_ns        # when that had ended
     cdef readonly object transport  # type: Transport | None  # None before the connection is made, and after it is lost
     cdef int fd                    # of a plain socket while it may be written to; -1: only through the transport
     cdef Reply head                # the row: the oldest request whose reply has not left

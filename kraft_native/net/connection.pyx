@@ -78,14 +78,14 @@ cdef class Connection(RestrainedEndpoint):
         self.closing = True
         self.release()
         self.transport = None
-        if self.reason is None:
-            self.reason = "peer"
+        self.reason = self.reason or "peer"
         self.channel.connections.pop(self, None)
         self.channel.count_closed(self.reason)
         self.listener.left(self)
 
     def get_buffer(self, Py_ssize_t size_hint) -> ReadWindow:
         cdef ReadWindow landing = self.channel.memory.landing
+        self.offered_ns = self.times.read_clock()
         self.frames.offer(&landing.data, &landing.size)
         return landing
 
@@ -99,7 +99,7 @@ cdef class Connection(RestrainedEndpoint):
         if self.channel.slices.is_spent():
             self.defer(True)
         self.work()
-        self.channel.slices.spend(self.times.now_ns - self.arrived_ns)
+        self.channel.slices.spend(self.times.now_ns - self.offered_ns)
 
     def eof_received(self) -> bool:
         """End the connection: as in Kafka, a peer that stops sending awaits no reply either."""

@@ -6,7 +6,8 @@ one at once.
 
 Reads land in one window that all connections share, because a read is processed before the next one starts. The rest,
 the head of a frame, is copied out. For frames up to half a window it is copied back before the next read, which may
-then bring many more frames. Larger frames are read directly into their final place.
+then bring many more frames. Larger frames are read directly into their final place, a bounded part in each read. A
+socket may hold tens of megabytes, and to copy all of them takes as long as many slices.
 
 When the limit is reached, a connection waits with its partial frame, unread. The one that has waited longest may exceed
 the limit until its frame is whole. So the memory in use is at most the limit and one largest frame, and there is always
@@ -36,6 +37,7 @@ cdef enum:
 
     FRAME_BYTES_LARGE = WINDOW_BYTES // 2  # frames from here on are not carried through the window
     DIRECT_BYTES_MIN = 64 * 1024           # received bytes of a large frame before it gets room of its own
+    READ_BYTES_MAX = 1024 * 1024           # of one read: well below a millisecond
 
 
 @cython.final
@@ -173,7 +175,7 @@ cdef class FrameReader:
             kept.reserve(kept.size + WINDOW_BYTES_SHORT)
             self.recount()
         data[0] = kept.data + kept.size
-        size[0] = kept.capacity - kept.size
+        size[0] = min(kept.capacity - kept.size, READ_BYTES_MAX)
         if self.frame_total >= FRAME_BYTES_LARGE and size[0] > self.frame_total - left > 0:
             size[0] = self.frame_total - left
         return 0

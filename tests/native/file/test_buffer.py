@@ -205,6 +205,24 @@ def test_large_blocks_are_kept_for_the_next_user_and_bounded():
 
 
 @keeps_idle_blocks
+def test_a_large_block_grows_without_a_copy():
+    """It moves its pages, and leaves an idle block to others. A copy of tens of megabytes would hold the loop."""
+    buffer.release_idle()
+    idle = Scratch()
+    reserve(idle, 16 << 20)
+    del idle
+    scratch, content = Scratch(), os.urandom(4 << 20)
+    put(scratch, content, len(content))
+    for size in (9 << 20, 40 << 20, 70 << 20):
+        reserve(scratch, size)
+        assert bytes(scratch) == content
+        assert buffer.idle_bytes() == 16 << 20
+    del scratch
+    assert buffer.idle_bytes() == 16 << 20, "a block above the limit is freed"
+    buffer.release_idle()
+
+
+@keeps_idle_blocks
 def test_growing_into_an_idle_block_keeps_the_bytes():
     buffer.release_idle()
     first = Scratch()

@@ -2,6 +2,7 @@
 
 import random
 import struct
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -198,6 +199,47 @@ def test_idle_indefinitely_when_configured() -> None:
     bench.channel.sweep(0)
     bench.channel.sweep(1 << 40)
     assert not wire.closing
+    bench.end()
+
+
+# --- the time of the loop
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+def test_one_read_of_a_large_frame_is_bounded(bench: Bench, frames: int) -> None:
+    """A socket holds up to 32 MiB, and the second large frame of a connection gets its room at once."""
+    bench.answer_with = b"ok"
+    wire = bench.connect()
+    sizes = []
+    for number in range(frames):
+        left = memoryview(request(METADATA, 1, number, bytes(40 * MIB)))
+        while left:
+            with memoryview(wire.connection.get_buffer(-1)) as room:
+                count = min(len(room), len(left))
+                room[:count] = left[:count]
+                sizes.append(len(room))
+            wire.connection.buffer_updated(count)
+            left = left[count:]
+        bench.settle()
+    assert max(sizes) == MIB
+    assert [number for number, _ in replies(wire.received)] == list(range(frames))
+
+
+def test_the_time_of_a_read_counts() -> None:
+    """The loop copies the bytes between `get_buffer` and `buffer_updated`."""
+    bench = Bench(slice_us=2_000)
+    slow, other = bench.connect(), bench.connect()
+    data = request(PIPELINED, 0, 1)
+    with memoryview(slow.connection.get_buffer(-1)) as room:
+        room[:len(data)] = data
+    end_ns = time.monotonic_ns() + 2_000_000
+    while time.monotonic_ns() < end_ns:
+        pass
+    slow.connection.buffer_updated(len(data))
+    other.feed(request(PIPELINED, 0, 2))
+    assert len(bench.requests) == 1, "the other one waits for the next iteration"
+    bench.settle()
+    assert len(bench.requests) == 2
     bench.end()
 
 
