@@ -17,7 +17,6 @@ are not UTF-8 get U+FFFD in place of each invalid byte (Kafka's Java client show
 """
 
 from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t
-from libc.stdlib cimport realloc
 from libc.string cimport memset
 
 cimport cython
@@ -165,14 +164,14 @@ cdef class Columns:
         for column, width in ((self.offset, 8), (self.timestamp, 8), (self.timestamp_type, 1), (self.leader_epoch, 4)):
             if column is not None:
                 column.length = s.rows
-                trim(column.data, s.rows * <int64_t>width)
+                column.data.trim(<Py_ssize_t>(s.rows * <int64_t>width))
         if self.key is not None:
             self.finish_bytes(self.key, &s.key, s.rows)
         if self.value is not None:
             self.finish_bytes(self.value, &s.value, s.rows)
         if self.headers is not None:
             self.headers.length = s.rows
-            trim(self.headers.offsets, (s.rows + 1) * 4)
+            self.headers.offsets.trim(<Py_ssize_t>(s.rows + 1) * 4)
             self.header_pair.length = s.header_rows
             self.finish_bytes(self.header_key, &s.header_key, s.header_rows)
             self.finish_bytes(self.header_value, &s.header_value, s.header_rows)
@@ -182,10 +181,10 @@ cdef class Columns:
     cdef int finish_bytes(self, ArrowColumn column, BytesSink* sink, int64_t rows) except -1:
         column.length = rows
         column.null_count = sink.null_count
-        trim(column.offsets, (rows + 1) * 4)
-        trim(column.data, sink.size)
+        column.offsets.trim(<Py_ssize_t>(rows + 1) * 4)
+        column.data.trim(<Py_ssize_t>sink.size)
         if sink.null_count > 0:
-            trim(column.validity, (rows + 7) >> 3)
+            column.validity.trim(<Py_ssize_t>((rows + 7) >> 3))
         else:
             column.validity = None
         return 0
@@ -199,18 +198,6 @@ cdef dict NUMPY_TYPES = {
 cdef uint8_t* fixed_room(ArrowColumn column, int64_t size) except NULL:
     column.data.reserve(<Py_ssize_t>size)
     return column.data.data
-
-
-cdef int trim(Scratch scratch, int64_t size) except -1:
-    """Set the final size. Memory past it is returned when it is more than half of the block."""
-    cdef void* smaller
-    scratch.size = <Py_ssize_t>size
-    if scratch.capacity > 2 * size + 4096:
-        smaller = realloc(scratch.data, <size_t>max(size, <int64_t>64))
-        if smaller != NULL:
-            scratch.data = <uint8_t*>smaller
-            scratch.capacity = <Py_ssize_t>max(size, <int64_t>64)
-    return 0
 
 
 cdef object array_of(Scratch scratch, str dtype):

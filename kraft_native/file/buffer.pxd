@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef class Scratch:
     """A growable byte buffer for one owner (decompression, encoding). Not shared, not exported while in use."""
-    cdef uint8_t* data
+    cdef uint8_t* data             # a block of this class's own kind: only its methods resize and free it
     cdef Py_ssize_t size           # bytes in use; callers set it
     cdef Py_ssize_t capacity
 
@@ -13,6 +13,8 @@ cdef class Scratch:
     cdef int reserve(self, Py_ssize_t count) except -1
     # Appends bytes, growing as needed.
     cdef int put(self, const uint8_t* data, Py_ssize_t count) except -1
+    # Sets the final size. Memory past it is returned when it is more than half of the block.
+    cdef int trim(self, Py_ssize_t size) except -1
 
 
 # The same as `reserve`, without a call where there is room.

@@ -10,7 +10,7 @@ import resource
 import weakref
 
 from libc.errno cimport ENODATA, errno
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 from posix.fcntl cimport O_RDONLY
 
@@ -144,22 +144,27 @@ cdef inline bint is_mapped(Py_ssize_t size) noexcept:
     return size >= MAPPED_BYTES_MIN and not kn_sanitized
 
 
-cdef void* grow_block(void* data, Py_ssize_t size, Py_ssize_t new_size) noexcept:
+cdef void* resized(void* data, Py_ssize_t size, Py_ssize_t new_size) noexcept:
     """Return a block of `new_size` bytes with the content of `data`, which is NULL or a block of `size` bytes. Return
     NULL when the system refuses; then `data` stays."""
-    cdef void* grown
-    if not is_mapped(new_size):
+    cdef void* fresh
+    if is_mapped(size) and is_mapped(new_size):
+        fresh = mremap(data, <size_t>size, <size_t>new_size, MREMAP_MAYMOVE)
+        return NULL if fresh == MAP_FAILED else fresh
+    if not is_mapped(size) and not is_mapped(new_size):
         return realloc(data, <size_t>new_size)
-    if is_mapped(size):
-        grown = mremap(data, <size_t>size, <size_t>new_size, MREMAP_MAYMOVE)
-        return NULL if grown == MAP_FAILED else grown
-    grown = mmap(NULL, <size_t>new_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-    if grown == MAP_FAILED:
-        return NULL
+    if is_mapped(new_size):
+        fresh = mmap(NULL, <size_t>new_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        if fresh == MAP_FAILED:
+            return NULL
+    else:
+        fresh = malloc(<size_t>new_size)
+        if fresh == NULL:
+            return NULL
     if data != NULL:
-        memcpy(grown, data, <size_t>size)
+        memcpy(fresh, data, <size_t>min(size, new_size))
         drop_block(data, size)
-    return grown
+    return fresh
 
 
 cdef void free_block(void* data, Py_ssize_t size) noexcept:
@@ -234,7 +239,7 @@ cdef class Scratch:
                 self.data = <uint8_t*>grown
                 self.capacity = capacity
                 return 0
-        grown = grow_block(self.data, self.capacity, capacity)
+        grown = resized(self.data, self.capacity, capacity)
         if grown == NULL:
             raise MemoryError(f"{capacity} bytes of scratch space")
         self.data = <uint8_t*>grown
@@ -247,6 +252,18 @@ cdef class Scratch:
         self.reserve(self.size + count)
         memcpy(self.data + self.size, data, <size_t>count)
         self.size += count
+        return 0
+
+    cdef int trim(self, Py_ssize_t size) except -1:
+        cdef Py_ssize_t capacity = max(size, <Py_ssize_t>64)
+        cdef void* smaller
+        assert size <= self.capacity
+        self.size = size
+        if self.capacity > 2 * size + 4096:
+            smaller = resized(self.data, self.capacity, capacity)
+            if smaller != NULL:
+                self.data = <uint8_t*>smaller
+                self.capacity = capacity
         return 0
 
     def __bytes__(self) -> bytes:

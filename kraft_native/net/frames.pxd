@@ -6,6 +6,10 @@ from kraft_native.file.buffer cimport Scratch
 from kraft_native.request.endpoint cimport Endpoint
 
 
+cdef enum:
+    READ_BYTES_MAX = 1024 * 1024   # of one read: well below a millisecond
+
+
 cdef class ReadWindow:
     """Target of a read, as an object that exports the memory. Loops request it and use it at once."""
     cdef uint8_t* data

@@ -37,7 +37,6 @@ cdef enum:
 
     FRAME_BYTES_LARGE = WINDOW_BYTES // 2  # frames from here on are not carried through the window
     DIRECT_BYTES_MIN = 64 * 1024           # received bytes of a large frame before it gets room of its own
-    READ_BYTES_MAX = 1024 * 1024           # of one read: well below a millisecond
 
 
 @cython.final

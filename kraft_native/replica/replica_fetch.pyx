@@ -40,6 +40,7 @@ from kraft_native.base.mutants cimport (
 from kraft_native.base.span cimport span_of
 from kraft_native.batch.batch cimport BatchHeader, batch_bytes_at, batch_end_at, batch_require
 from kraft_native.batch.legacy cimport LEGACY_MESSAGE_BYTES_MIN
+from kraft_native.net.frames cimport READ_BYTES_MAX
 from kraft_native.replica.replica_wire cimport FollowerSpec, read_fetch_head, read_fetch_part, read_fetch_topic
 from kraft_native.request.fields cimport UUID_BYTES, read_count, skip_tags
 from kraft_native.segment.config cimport DURABILITY_GROUP_COMMIT
@@ -203,7 +204,7 @@ cdef class ReplicaFetcher:
             room = max(room, min(<Py_ssize_t>load_i32(received.data) + 4 - received.size, received.size))
         received.reserve(received.size + room)
         self.landing.data = received.data + received.size
-        self.landing.size = received.capacity - received.size
+        self.landing.size = min(received.capacity - received.size, READ_BYTES_MAX)
         return self.landing
 
     def buffer_updated(self, Py_ssize_t count) -> None:

@@ -21,6 +21,7 @@ slice_mapping = function(buffer, "slice_mapping", OBJECT, OBJECT, SIZE, SIZE)
 slice_bytes = function(buffer, "slice_bytes", OBJECT, OBJECT)
 reserve = method(Scratch, 0, ctypes.c_int, SIZE)
 put = method(Scratch, 1, ctypes.c_int, ctypes.c_char_p, SIZE)
+trim = method(Scratch, 2, ctypes.c_int, SIZE)
 
 keeps_idle_blocks = pytest.mark.skipif("sanitize" in build_info.flavour(), reason="sanitizers see every block freed")
 
@@ -220,6 +221,19 @@ def test_a_large_block_grows_without_a_copy():
     del scratch
     assert buffer.idle_bytes() == 16 << 20, "a block above the limit is freed"
     buffer.release_idle()
+
+
+@pytest.mark.parametrize("before", [4096, 200_000, 3 << 20, 80 << 20])
+@pytest.mark.parametrize("after", [0, 1, 1000, 90_000, 1 << 20, 30 << 20])
+def test_a_trimmed_scratch_keeps_its_bytes_and_can_grow(before, after):
+    content = os.urandom(min(before, after))
+    scratch = Scratch()
+    reserve(scratch, before)
+    put(scratch, content, len(content))
+    assert trim(scratch, len(content)) == 0
+    assert bytes(scratch) == content
+    put(scratch, b"x" * 2_000_000, 2_000_000)
+    assert bytes(scratch) == content + b"x" * 2_000_000
 
 
 @keeps_idle_blocks
