@@ -8,6 +8,13 @@ from tools import lock
 from tools.tree import ROOT
 
 
+def test_every_installation_checks_the_digests() -> None:
+    installs = [line for line in (ROOT / "Makefile").read_text().splitlines()
+                if "$(PIP) install" in line and "--editable ." not in line]
+    assert len(installs) >= 6
+    assert [line for line in installs if "--require-hashes" not in line] == []
+
+
 def test_every_package_has_digests() -> None:
     for name in lock.LOCKS:
         entries = lock.parse((ROOT / name).read_text())

@@ -41,6 +41,31 @@ log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
 """
 
+# The same for a broker of Kafka 3 with ZooKeeper.
+OF_KAFKA_3 = """
+broker.id=0
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.message.format.version=3.0
+inter.broker.protocol.version=3.6
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+zookeeper.session.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+"""
+
 
 @pytest.fixture
 def kafkas_file(tmp_path: Path) -> Path:
@@ -183,6 +208,16 @@ def test_a_wrong_option_starts_nothing(tmp_path: Path) -> None:
     assert (code, out) == (1, "")
     assert complaints == "kraft: unknown setting node.idd; did you mean node.id?\n"
     assert not (tmp_path / "data").exists()
+
+
+def test_a_file_of_kafka_3_with_zookeeper_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(OF_KAFKA_3)
+    assert run(["server", "check", f"--config={file}"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("zookeeper.connect", "zookeeper.connection.timeout.ms"):
+        assert f"warning: {name}: this is a KRaft node: there is no ZooKeeper (ignored)" in printed
+    assert "unknown" not in printed and "did you mean" not in printed
 
 
 def test_settings_are_checked_without_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,6 +101,14 @@ def test_first_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str], option
         assert f"not for node 1 of {CLUSTER_ID}" in complaint
 
 
+def test_a_random_id_is_good_for_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["storage", "random-uuid"]) == 0
+    directory_id = capsys.readouterr().out.strip()
+    code, made, _ = run_storage(capsys, "format", "--data", tmp_path, *CONTROLLER,
+                                "--initial-controllers", f"1@127.0.0.1:9093:{directory_id}")
+    assert (code, made[0]["directory_id"], voters_of(tmp_path)) == (0, directory_id, [1])
+
+
 def test_the_first_voter_is_where_others_reach_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listeners = ("--set", "process.roles=controller", "--set", "controller.listener.names=C", "--set",
                  "listeners=C://0.0.0.0:9093", "--set", "listener.security.protocol.map=C:PLAINTEXT", "-s")
