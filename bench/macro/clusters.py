@@ -112,13 +112,15 @@ class _Cluster(ABC):
 
 class KraftCluster(_Cluster):
     """Our cluster, as `kraft storage format` and `kraft server start` of a built checkout create it; of this one by
-    default."""
+    default. Each node's messages from `log_level` on are in its directory (`OUTPUT_FILE`)."""
 
     name = "kraft"
 
-    def __init__(self, home: Path, settings: Mapping[str, str] = PATIENT, checkout: Path = HERE) -> None:
+    def __init__(self, home: Path, settings: Mapping[str, str] = PATIENT, checkout: Path = HERE,
+                 log_level: str = "warning") -> None:
         super().__init__(home, settings)
         self._checkout = checkout
+        self._log_level = log_level
         compile_kraft(checkout)
         for node_id in self.homes:
             subprocess.run([*kraft_command(checkout), "storage", "format", f"--cluster-id={CLUSTER_ID}",
@@ -130,7 +132,8 @@ class KraftCluster(_Cluster):
                 *(f"--set={name}={value}" for name, value in self._settings[node_id].items())]
 
     def _launch(self, node_id: int) -> subprocess.Popen[bytes]:
-        return launch_kraft(self.homes[node_id], self._options(node_id), self._checkout)
+        return launch_kraft(self.homes[node_id], [*self._options(node_id), f"--log-level={self._log_level}"],
+                            self._checkout)
 
 
 class KafkaCluster(_Cluster):

@@ -15,15 +15,19 @@ minute, so there are fewer. `operations` has the rolling restart of both.
 
 A kill of a producer's only connection has a row of its own, without an aim: the producer's timer of a second decides
 that gap (tests.integration.failover.Gap). Such a kill is repeated, so the other rows have the full number.
+
+The nodes' messages are kept beside the table when one of our gaps is above its aim: they show where the time went.
 """
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -33,12 +37,16 @@ from rich.console import Console
 from bench.machine import OUT
 from bench.macro.clusters import KafkaCluster, KraftCluster
 from bench.macro.figures import Figure, reported
+from bench.macro.servers import OUTPUT_FILE
 from kraft.client import Cluster
 from kraft.client.quorum import QuorumClient
 from tests.integration.failover import Failover, Gap, Outcome
 from tests.peer.kafka import missing
 
 AnyCluster = KraftCluster | KafkaCluster
+GAP_SECONDS_MAX: Final = 0.5
+AIMS: Final = (("median", 0.3), ("longest", GAP_SECONDS_MAX))
+"""Aims of our gaps."""
 
 
 class Node:
@@ -70,6 +78,13 @@ class Nodes:
     def __init__(self, cluster: AnyCluster) -> None:
         self.nodes = {node_id: Node(cluster, node_id) for node_id in cluster.homes}
         self._bootstrap = cluster.bootstrap
+        self._homes = cluster.homes
+
+    def keep_output(self, directory: Path) -> None:
+        """Copy the messages of all nodes to `directory`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for node_id, home in self._homes.items():
+            shutil.copy(home / OUTPUT_FILE, directory / f"node-{node_id}.log")
 
     @property
     def leader(self) -> Node:
@@ -78,13 +93,15 @@ class Nodes:
 
 
 @contextmanager
-def running(make: type[KraftCluster | KafkaCluster], home: Path, settings: Mapping[str, str]) -> Iterator[Failover]:
+def running(make: Callable[[Path, Mapping[str, str]], AnyCluster], home: Path, settings: Mapping[str, str]
+            ) -> Iterator[tuple[Failover, Nodes]]:
     """Start a new cluster with its defaults except `settings`."""
     with tempfile.TemporaryDirectory(dir=home) as directory:
         cluster = make(Path(directory), settings)
         try:
             cluster.start()
-            yield Failover(Nodes(cluster))
+            nodes = Nodes(cluster)
+            yield Failover(nodes), nodes
         finally:
             cluster.stop()
 
@@ -100,8 +117,9 @@ def connected(gaps: list[Gap]) -> list[float]:
     return [gap.seconds for gap in gaps if gap.is_connected]
 
 
-def kills(console: Console, name: str, cluster: Failover, count: int) -> Gaps:
-    """Execute `count` kills of each kind; kills of producers without another connection are in addition."""
+def kills(console: Console, name: str, cluster: Failover, count: int, keep: Callable[[str], None]) -> Gaps:
+    """Execute `count` kills of each kind; kills of producers without another connection are in addition. `keep` is
+    called after a gap above the aim, with a name for it."""
     gaps: Gaps = {kind: [] for kind in KINDS}
     for number in range(1, count + 1):
         for kind, victim in KINDS.items():
@@ -110,6 +128,8 @@ def kills(console: Console, name: str, cluster: Failover, count: int) -> Gaps:
                 gaps[kind].append(gap)
                 console.print(f"{name}, kill {len(gaps[kind])} of {victim}: {gap.seconds:.3f} s"
                               f"{'' if gap.is_connected else ', a producer had no other connection'}")
+                if gap.seconds > GAP_SECONDS_MAX:
+                    keep(f"failover-{'controller' if kind else 'other'}-{len(gaps[kind])}")
     for kind, victim in KINDS.items():
         if seconds := connected(gaps[kind]):
             console.print(f"{name}, {len(seconds)} kills of {victim}: median {statistics.median(seconds):.3f} s, "
@@ -146,15 +166,16 @@ def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ou
     """Measure the gaps of a producer when nodes die and restart."""
     with reported("failover", directory, quick=False) as (console, home, report):
         theirs: Gaps = {kind: [] for kind in KINDS}
-        with running(KraftCluster, home, dict(each.split("=", 1) for each in settings)) as cluster:
-            gaps = kills(console, "kraft", cluster, count)
+        make = partial(KraftCluster, log_level="info")
+        with running(make, home, dict(each.split("=", 1) for each in settings)) as (cluster, nodes):
+            gaps = kills(console, "kraft", cluster, count, lambda name: nodes.keep_output(directory / name))
             restarts(console, "kraft", cluster, rounds)
             found = outcome(console, "kraft", cluster)
         if not ours and (reason := missing()) is not None:
             console.print(f"no peer: {reason}")
         elif not ours and peer_kills:
-            with running(KafkaCluster, home, {}) as cluster:
-                theirs = kills(console, "kafka", cluster, peer_kills)
+            with running(KafkaCluster, home, {}) as (cluster, _):
+                theirs = kills(console, "kafka", cluster, peer_kills, lambda _name: None)
                 outcome(console, "kafka", cluster)
         report.add(figures(gaps, theirs, found))
 
@@ -162,7 +183,7 @@ def main(count: int, peer_kills: int, rounds: int, settings: tuple[str, ...], ou
 def figures(gaps: Gaps, theirs: Gaps, found: Outcome) -> list[Figure]:
     """Return the figures. The two sides differ in the number of kills, so each figure covers all of its side's."""
     made = [gap_figure(f"{victim} is killed", take, connected(gaps[kind]), connected(theirs[kind]), aim)
-            for kind, victim in KINDS.items() for take, aim in (("median", 0.3), ("longest", 0.5))]
+            for kind, victim in KINDS.items() for take, aim in AIMS]
     alone, theirs_alone = ([gap.seconds for kind in KINDS for gap in each[kind] if not gap.is_connected]
                            for each in (gaps, theirs))
     return [*made, *(gap_figure("any is killed, the producer has no other connection", take, alone, theirs_alone)

@@ -27,6 +27,8 @@ CLEANER_BACKOFF_MS = 1000
 INITIAL_DELAY_MS = 30_000      # Kafka's default, which the peer tests change
 HERE: Final = Path(kraft.__file__).parent.parent
 """This checkout."""
+OUTPUT_FILE: Final = "output.log"
+"""Output of a node of ours, in its directory."""
 
 
 Process = subprocess.Popen[bytes] | subprocess.Popen[str]
@@ -129,7 +131,7 @@ def kraft_command(checkout: Path = HERE) -> list[str]:
 def launch_kraft(home: Path, options: Sequence[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
     """Run `kraft server start` with these options; its output goes to a file in `home`."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    with open(home / "output.log", "ab") as output:
+    with open(home / OUTPUT_FILE, "ab") as output:
         return subprocess.Popen([*kraft_command(checkout), "server", "start", *options], stdout=output,
                                 stderr=output, env=environment, cwd=checkout)
 
