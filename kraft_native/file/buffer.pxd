@@ -15,6 +15,8 @@ cdef class Scratch:
     cdef int put(self, const uint8_t* data, Py_ssize_t count) except -1
     # Sets the final size. Memory past it is returned when it is more than half of the block.
     cdef int trim(self, Py_ssize_t size) except -1
+    # Returns all memory to the system, none of it to the next user: for content that never became whole.
+    cdef int release(self) except -1
 
 
 # The same as `reserve`, without a call where there is room.

@@ -266,6 +266,13 @@ cdef class Scratch:
                 self.capacity = capacity
         return 0
 
+    cdef int release(self) except -1:
+        if self.data != NULL:
+            free_block(self.data, self.capacity)
+            self.data = NULL
+            self.size = self.capacity = 0
+        return 0
+
     def __bytes__(self) -> bytes:
         return PyBytes_FromStringAndSize(<char*>self.data, self.size)
 

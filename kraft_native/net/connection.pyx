@@ -140,7 +140,7 @@ cdef class Connection(RestrainedEndpoint):
             self.channel.fail(cause)
         self.dispatching = False
         if self.closing:
-            self.frames.drop(self)
+            self.frames.discard(self)
         return 0
 
     cdef int look(self) except -1:
@@ -171,7 +171,7 @@ cdef class Connection(RestrainedEndpoint):
             self.memory_queued = True
         elif self.unseen and self.frames.has_partial():
             # Stalled for another reason: only connections that can use it may exceed the memory limit.
-            self.channel.memory.settle(self)
+            self.channel.memory.stand_aside(self)
         return 0
 
     cdef int defer(self, bint fresh) except -1:
@@ -485,7 +485,7 @@ cdef class Connection(RestrainedEndpoint):
             return 0
         if self.stall & STALL_MEMORY and not self.memory_queued:
             if self.stall != STALL_MEMORY:
-                self.channel.memory.settle(self)
+                self.channel.memory.stand_aside(self)
             elif self.frames.grow(self):
                 self.stall &= ~STALL_MEMORY
             else:
@@ -500,7 +500,7 @@ cdef class Connection(RestrainedEndpoint):
             self.dispatching = False
             self.channel.outgoing.clear()
         if self.closing:
-            self.frames.drop(self)
+            self.frames.discard(self)
         if self.closing or self.stall != 0:
             return 0
         if self.unseen and self.channel.slices.is_spent():
@@ -595,6 +595,6 @@ cdef class Connection(RestrainedEndpoint):
                 waiter.abandon()
         if not self.dispatching:
             # The frame being dispatched may lie in the kept bytes.
-            self.frames.drop(self)
+            self.frames.discard(self)
         self.channel.memory.forget(self)
         return 0

@@ -22,7 +22,8 @@ cdef class RequestMemory:
     cdef readonly int64_t limit_bytes
     cdef readonly int64_t used_bytes
     cdef readonly int64_t peak_bytes
-    cdef Endpoint favoured       # the one user that may exceed the limit, so that progress is certain
+    cdef Endpoint favoured         # the one user that may exceed the limit, so that progress is certain
+    cdef bint exceeded             # it took bytes beyond the limit
     cdef object waiting            # deque of users, longest wait first
     cdef dict unread               # user -> bytes of answers that its peer has not read
     cdef readonly int64_t unread_bytes
@@ -38,6 +39,8 @@ cdef class RequestMemory:
     cdef int hold_unread(self, Endpoint user, list rest, bint with_pages) except -1
     # The user's frame is whole, or the user has disconnected.
     cdef int settle(self, Endpoint user) except -1
+    # The user has no use for memory now: another may exceed the limit, unless this one did.
+    cdef int stand_aside(self, Endpoint user) except -1
     cdef int wake(self) except -1
     cdef int forget(self, Endpoint user) except -1
     cdef Py_ssize_t window_bytes(self) noexcept

@@ -10,8 +10,8 @@ then bring many more frames. Larger frames are read directly into their final pl
 socket may hold tens of megabytes, and to copy all of them takes as long as many slices.
 
 When the limit is reached, a connection waits with its partial frame, unread. The one that has waited longest may exceed
-the limit until its frame is whole. So the memory in use is at most the limit and one largest frame, and there is always
-progress. Kafka's `queued.max.request.bytes` is this limit.
+the limit, and no other may until its frame is whole or discarded. So the memory of incomplete frames is at most the
+limit and one largest frame, and there is always progress. Kafka's `queued.max.request.bytes` is this limit.
 
 Answers count until they are sent. Those that peers leave unread may take half of the limit; beyond it the connection
 with most of them is closed. So many small requests for large answers cannot exhaust memory, and other clients need not
@@ -79,6 +79,7 @@ cdef class RequestMemory:
                 self.waiting.append(user)
                 return False
             self.favoured = user
+        self.exceeded |= self.favoured is user and self.used_bytes + count > self.limit_bytes
         self.adjust(count)
         return True
 
@@ -119,9 +120,13 @@ cdef class RequestMemory:
     cdef int settle(self, Endpoint user) except -1:
         if self.favoured is user:
             self.favoured = None
+            self.exceeded = False
             if len(self.waiting) > 0:
                 self.wake()
         return 0
+
+    cdef int stand_aside(self, Endpoint user) except -1:
+        return 0 if self.exceeded else self.settle(user)
 
     cdef int wake(self) except -1:
         """Favour the longest waiting user, at once, so that no other takes the room first."""
@@ -258,10 +263,13 @@ cdef class FrameReader:
         return self.grow(user)
 
     cdef int discard(self, Endpoint user) except -1:
-        """End the round, and keep nothing."""
+        """End the round, and keep nothing. The memory of an incomplete frame goes back to the system: many such frames
+        would leave more of it idle than all requests together may use."""
         self.known = False
         self.p = self.end = NULL
         self.frame_total = 0
+        if self.kept is not None:
+            self.kept.release()
         return self.drop(user)
 
     cdef int keep_window(self, Py_ssize_t left) except -1:

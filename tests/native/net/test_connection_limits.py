@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraft_native.file.buffer import release_idle
+from kraft_native.file.buffer import idle_bytes, release_idle
 from tests.native.wires import API_VERSIONS, BODIES, METADATA, PIPELINED, Bench, replies, request
 
 MIB = 1 << 20
@@ -423,4 +423,41 @@ def test_an_answer_above_the_limit_is_not_sent() -> None:
     assert [len(wire.received) for wire in wires] == [MIB + 4, 0]
     assert wires[1].connection.reason == "answer_size" and bench.memory.used_bytes == 0
     bench.requests.clear()
+    bench.end()
+
+
+@pytest.mark.parametrize("stall", ["slice", "write"])
+def test_one_incomplete_frame_exceeds_the_limit(stall: str) -> None:
+    """A connection that exceeds the limit keeps that privilege while its slice is spent, and while its peer reads no
+    answer. Otherwise the next connection exceeds the limit too, and so on."""
+    bench = Bench(memory_bytes=4 * MIB, slice_us=1 if stall == "slice" else 1_000_000)
+    wires = [bench.connect() for _ in range(20)]
+    left = dict.fromkeys(wires, 11 * MIB)
+    for wire in wires:
+        wire.take = 0
+        wire.feed(request(PIPELINED, 0, 1) + struct.pack(">i", 12 * MIB))
+        bench.settle()
+    held = dict(zip(wires, [reply for reply, *_ in bench.requests], strict=True))
+    for _ in range(200):
+        for wire in wires:
+            wire.feed(piece := bytes(min(left[wire], MIB)))
+            left[wire] -= len(piece) - len(wire.unread)
+            if stall == "write" and left[wire] < 6 * MIB and wire in held:
+                held.pop(wire).answer(bytes(1000), 0)
+        bench.settle()
+    assert bench.memory.waiting_users > 0
+    assert bench.memory.peak_bytes <= 4 * MIB + 12 * MIB + 2 * MIB
+    held.clear()
+    bench.end()
+
+
+def test_incomplete_frames_leave_no_idle_memory() -> None:
+    """The sum of what many connections held one after the other may be far above the limit."""
+    release_idle()
+    bench = Bench()
+    for _ in range(10):
+        wire = bench.connect()
+        wire.feed(struct.pack(">i", 12 * MIB) + bytes(10 * MIB))
+        wire.connection.connection_lost(None)
+    assert idle_bytes() <= 2 * MIB
     bench.end()
