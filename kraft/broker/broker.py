@@ -22,6 +22,7 @@ from kraft.broker.ports import (
 )
 from kraft.broker.producer_ids import ProducerIds
 from kraft.broker.request_parts import serve_in_parts
+from kraft.broker.topic_creations import TopicCreations
 from kraft.broker.transactions.coordinator import TransactionCoordinator
 from kraft.config.effective import BrokerLayers, Source, broker_value, topic_value
 from kraft.config.node_config import CORDONED, EVERY_DIRECTORY, Endpoint, NodeConfig
@@ -98,6 +99,8 @@ class Broker:
     epoch: int = -1
     """The epoch of this broker's registration; -1 before it."""
     producer_ids: ProducerIds = field(init=False)
+    topic_creations: TopicCreations = field(init=False)
+    """Creations of topics that clients wait for."""
     led: dict[int, Led] = field(default_factory=dict)
     """Last time that a leadership was moved away from each broker, by id."""
     faults: ApplyFaults = field(default_factory=ApplyFaults)
@@ -113,6 +116,7 @@ class Broker:
     def __post_init__(self) -> None:
         self._settings = _Settings(self.image, {})
         self.producer_ids = ProducerIds(self._request_producer_ids)
+        self.topic_creations = TopicCreations(self)
 
     def attach_replicas(self, storage: StoragePort, moves: MovePort, recorder: RecorderPort,
                         unserved: Container[tuple[str, int]]) -> None:

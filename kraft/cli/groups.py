@@ -1,4 +1,4 @@
-"""`kraft groups`: consumer and share groups of any Kafka cluster."""
+"""`kraft groups`: consumer, share and streams groups of any Kafka cluster."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,6 +15,7 @@ from kraft.client import groups as client
 from kraft.client.partitions import EARLIEST, LATEST, Partition, list_offsets
 from kraft.client.refusals import check
 from kraft.client.share_groups import StartOffset, set_start_offsets, share_group, start_offsets
+from kraft.client.streams_groups import STREAMS, Task, streams_group
 from kraft.protocol.error_codes import ErrorCode
 from kraft_native.base.errors import InvalidArgumentError
 
@@ -29,7 +30,7 @@ _SHIFT: Final = re.compile(r"[+-][0-9]+")
 
 @kraft.group("groups")
 def groups_group() -> None:
-    """List, describe and delete consumer and share groups; show and set their offsets."""
+    """List, describe and delete consumer, share and streams groups; show and set their offsets."""
 
 
 @groups_group.command("list")
@@ -67,10 +68,15 @@ def describe_command(cluster: Cluster, names: tuple[str, ...], as_json: bool) ->
 @group_argument
 @on_cluster
 def members_command(cluster: Cluster, group: str, as_json: bool) -> None:
-    """List the members of a group: what each reads, its epoch in a consumer or share group, and in a consumer group its
-    target."""
+    """List the members of a group and what each reads.
+
+    Members of consumer, share and streams groups have an epoch, those of consumer groups a target too, and those of
+    streams groups a process and tasks."""
     described = client.describe_group(cluster, group)
     rows: list[Fields]
+    if described.kind == STREAMS:
+        _print_streams_members(cluster, group, as_json)
+        return
     if described.kind == client.CONSUMER:
         rows = [{"member": each.member_id, "client": each.client_id, "host": each.client_host, "epoch": each.epoch,
                  "partitions": _partition_names(each.assigned), "target": _partition_names(each.target)}
@@ -83,6 +89,22 @@ def members_command(cluster: Cluster, group: str, as_json: bool) -> None:
                  "partitions": _partition_names(each.partitions), "target": None} for each in described.members]
     print_rows(as_json, rows, ("member", "client", "host", "epoch", "partitions", "target"),
                [list(row.values()) for row in rows])
+
+
+def _print_streams_members(cluster: Cluster, group: str, as_json: bool) -> None:
+    found = streams_group(cluster.coordinator(group), group)
+    rows: list[Fields] = [
+        {"member": each.member_id, "client": each.client_id, "host": each.client_host, "epoch": each.epoch,
+         "process": each.process_id, "active": _task_names(each.active), "standby": _task_names(each.standby),
+         "warmup": _task_names(each.warmup), "target": _task_names(each.target)}
+        for each in (found.members if found is not None else ())]
+    print_rows(as_json, rows, ("member", "client", "host", "epoch", "process", "active", "standby", "warmup", "target"),
+               [list(row.values()) for row in rows])
+
+
+def _task_names(tasks: Iterable[Task]) -> list[str]:
+    """Return tasks in the form of Kafka Streams: `0_3` is partition 3 of subtopology 0."""
+    return [f"{subtopology}_{index}" for subtopology, index in tasks]
 
 
 @groups_group.command("delete")

@@ -9,6 +9,7 @@ from kraft.client.partitions import Partition
 from kraft.client.refusals import check
 from kraft.client.retries import await_coordinator
 from kraft.client.share_groups import SHARE, share_group
+from kraft.client.streams_groups import ASSIGNOR, STREAMS, streams_group
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.consumer_group_describe_response import Assignment, ConsumerGroupDescribeResponse
@@ -121,6 +122,11 @@ def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
     if shared is not None:
         return DescribedGroup(group, SHARE, shared.state, SHARE, shared.assignor, tuple(
             Member(each.member_id, None, each.client_id, each.client_host, each.assigned) for each in shared.members))
+    streams = streams_group(coordinator, group)
+    if streams is not None:
+        return DescribedGroup(group, STREAMS, streams.state, STREAMS, ASSIGNOR, tuple(
+            Member(each.member_id, None, each.client_id, each.client_host, streams.partitions(each.active))
+            for each in streams.members))
     answer = coordinator.send(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse).groups[0]
     check(f"group {group}", answer.error_code, answer.error_message)
     if answer.group_state == "Dead":  # reported by older servers for a missing group

@@ -11,17 +11,14 @@ KEPT: Final = "Kept for compatibility"
 """Marks the documentation of a setting that is accepted and has no effect."""
 
 _TIERED: Final = "tiered storage"
-_STREAMS: Final = "groups of the streams protocol"
 
 # By section and prefix.
 _ABSENT: Final = {
     "topic": {"remote.": _TIERED, "local.retention.": _TIERED},
     "broker": {
         "follower.fetch.last.tiered.": _TIERED,
-        "group.streams.": _STREAMS,
         "log.local.retention.": _TIERED, "remote.": _TIERED,
     },
-    "group": {"streams.": _STREAMS},
 }
 
 

@@ -12,6 +12,7 @@ KRAFT_VERSION: Final = "kraft.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 GROUP_VERSION: Final = "group.version"
 SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 
 
@@ -123,7 +124,7 @@ FEATURES: Final = {feature.name: feature for feature in (
     Feature(GROUP_VERSION, 1, ((22, 1),)),
     Feature(KRAFT_VERSION, 1, ((21, 1),)),
     Feature(SHARE_VERSION, 1, ((28, 1),)),
-    Feature("streams.version", 1, ((29, 1),)),
+    Feature(STREAMS_VERSION, 1, ((29, 1),)),
     Feature(TRANSACTION_VERSION, 2, ((24, 2),)),
 )}
 

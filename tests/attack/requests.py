@@ -200,6 +200,13 @@ PLAIN: Final[Sequence[tuple[str, str, int, Callable[[Any, int], dict[str, Any]]]
     ("ShareGroupDescribe", "groups", 1, lambda m, n: {"group_ids": names(n)}),
     ("ShareGroupHeartbeat", "topics", 1, lambda m, n: {"group_id": "shared", "member_id": "m",
      "subscribed_topic_names": names(n)}),
+    ("StreamsGroupDescribe", "groups", 0, lambda m, n: {"group_ids": names(n)}),
+    ("StreamsGroupHeartbeat", "topics", 0, lambda m, n: {"group_id": "streams", "member_id": "m",
+     "rebalance_timeout_ms": 10_000, "process_id": "p", "active_tasks": [], "standby_tasks": [], "warmup_tasks": [],
+     "topology": m.Topology(subtopologies=[m.Subtopology(subtopology_id="0", source_topics=names(n))])}),
+    ("StreamsGroupHeartbeat", "tasks", 0, lambda m, n: {"group_id": "streams", "member_id": "m", "member_epoch": 1,
+     "active_tasks": [m.TaskIds(subtopology_id="0", partitions=list(range(n)))], "standby_tasks": [],
+     "warmup_tasks": []}),
     ("DescribeShareGroupOffsets", "groups", 1, lambda m, n: {"groups": [
         m.DescribeShareGroupOffsetsRequestGroup(group_id=each, topics=None) for each in names(n)]}),
     ("DescribeShareGroupOffsets", "partitions", 1, lambda m, n: {"groups": [m.DescribeShareGroupOffsetsRequestGroup(

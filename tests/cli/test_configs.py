@@ -100,8 +100,6 @@ def test_settings_without_effect_are_set_with_a_warning(tool: Tool) -> None:
         rows = {row["setting"]: row for row in tool.json("configs", "describe", "broker", resource)}
         assert (rows["my.plug.in"]["sensitive"], rows["my.plug.in"]["value"]) == (True, None)
         tool.json("configs", "delete", "broker", resource, "num.io.threads", "my.plug.in", "log.retention.ms")
-    changed = tool.json("configs", "set", "group", "h", "streams.session.timeout.ms=50000")
-    assert changed[0]["warning"].startswith("streams.session.timeout.ms is accepted and has no effect. ")
 
 
 def test_a_topic_is_created_with_the_same_warning(tool: Tool) -> None:

@@ -13,7 +13,11 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft.client import Cluster
 from kraft.local.cluster import LocalCluster
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from kraft.protocol.messages.streams_group_describe_response import StreamsGroupDescribeResponse
 from tests.clients.connect import SECONDS, SOURCES, Worker, connect, java, until
 from tests.integration.admin import metadata
 from tests.peer.kafka import require_kafka
@@ -36,10 +40,10 @@ def _needs() -> None:
 # --- Streams
 
 
-def count_words(cluster: LocalCluster, expected: int, directory: Path) -> dict[str, int]:
+def count_words(cluster: LocalCluster, expected: int, directory: Path, protocol: str) -> dict[str, int]:
     """Return the counts of an application instance whose state is in that directory."""
     command = java(str(SOURCES / "Words.java"), cluster.bootstrap, "words", "lines", "counts", str(expected),
-                   str(directory))
+                   str(directory), protocol)
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
     words = [line.split() for line in done.stdout.splitlines() if line.startswith("word")]
     return {word: int(count) for word, count in words}
@@ -55,7 +59,8 @@ def send_lines(cluster: LocalCluster, count: int) -> Counter[str]:
     return Counter(word for line in words for word in line)
 
 
-def test_streams_count_and_restore(kraft_cluster: LocalCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_streams_count_and_restore(kraft_cluster: LocalCluster, tmp_path: Path, protocol: str) -> None:
     """Words go through a repartition topic into a store. Its changelog gives the next instance the first one's state.
 
     A broker dies between the two instances.
@@ -64,10 +69,14 @@ def test_streams_count_and_restore(kraft_cluster: LocalCluster, tmp_path: Path) 
     for made in admin.create_topics([NewTopic(name, 4, 3) for name in ("lines", "counts")]).values():
         made.result(SECONDS)
     expected = send_lines(kraft_cluster, 3_000)
-    assert count_words(kraft_cluster, expected.total(), tmp_path / "one") == expected
+    assert count_words(kraft_cluster, expected.total(), tmp_path / "one", protocol) == expected
     kraft_cluster.brokers[1].kill_and_start()
     expected += send_lines(kraft_cluster, 2_000)
-    assert count_words(kraft_cluster, expected.total(), tmp_path / "two") == expected
+    assert count_words(kraft_cluster, expected.total(), tmp_path / "two", protocol) == expected
+    with Cluster(kraft_cluster.bootstrap) as client:
+        [described] = client.coordinator("words").send(
+            StreamsGroupDescribeRequest(group_ids=["words"]), StreamsGroupDescribeResponse).groups
+    assert (described.error_code == ErrorCode.NONE) == (protocol == "streams")
     topics = set(metadata(admin).topics)
     assert {"words-counts-changelog", "words-counts-repartition"} <= topics
 

@@ -62,6 +62,6 @@ def test_each_setting_is_read_or_refused_or_says_that_it_has_no_effect(section: 
 def test_a_setting_without_effect_causes_a_warning(tmp_path: Path) -> None:
     """This holds also for the default value: a reader of the file expects the setting to have an effect."""
     config = NodeConfig({"log.dirs": str(tmp_path), "num.io.threads": "16", "num.network.threads": "3",
-                         "group.streams.max.size": "7", "num.partitions": "4"})
+                         "log.local.retention.ms": "7", "num.partitions": "4"})
     assert [setting.name for setting in config.without_effect] == ["num.io.threads", "num.network.threads",
-                                                                   "group.streams.max.size"]
+                                                                   "log.local.retention.ms"]

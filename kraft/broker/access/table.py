@@ -13,6 +13,7 @@ from kraft.broker.access import (
     groups,
     offsets,
     share_groups,
+    streams_groups,
     tokens,
     topics,
     transactions,
@@ -52,6 +53,7 @@ from kraft.protocol.messages import (
     offset_delete_response,
     offset_for_leader_epoch_response,
     share_group_describe_response,
+    streams_group_describe_response,
     txn_offset_commit_response,
 )
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsTopicResult
@@ -144,6 +146,11 @@ _DESCRIBE_CONSUMER_GROUPS: Final = Elements(
 _DESCRIBE_SHARE_GROUPS: Final = Elements(
     "group_ids", "groups", Check(Operation.DESCRIBE, GROUP, "group_ids"),
     lambda code, group: share_group_describe_response.DescribedGroup(group_id=group, error_code=code),
+    place=Place.FIRST)
+
+_DESCRIBE_STREAMS_GROUPS: Final = Elements(
+    "group_ids", "groups", Check(Operation.DESCRIBE, GROUP, "group_ids"),
+    lambda code, group: streams_group_describe_response.DescribedGroup(group_id=group, error_code=code),
     place=Place.FIRST)
 
 _ALTER_SHARE_OFFSETS: Final = Row((_READS_GROUP,), with_message, Elements(
@@ -278,6 +285,12 @@ ROWS: Final[dict[int, Row]] = {
     ApiKey.SHARE_GROUP_DESCRIBE: Row(
         by=(_DESCRIBE_SHARE_GROUPS.check, consumer_groups.SHOWN_CHECK),
         serve=partial(consumer_groups.consumer_group_describe, _DESCRIBE_SHARE_GROUPS)),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: Row(
+        by=(consumer_groups.HEARTBEAT_CHECK, streams_groups.NAMED_CHECK, streams_groups.CREATE_CLUSTER_CHECK,
+            streams_groups.CREATE_CHECK), serve=streams_groups.streams_group_heartbeat),
+    ApiKey.STREAMS_GROUP_DESCRIBE: Row(
+        by=(_DESCRIBE_STREAMS_GROUPS.check, streams_groups.SHOWN_CHECK),
+        serve=partial(streams_groups.streams_group_describe, _DESCRIBE_STREAMS_GROUPS)),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Row(
         by=share_groups.OFFSETS_CHECKS, serve=share_groups.describe_share_group_offsets),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _ALTER_SHARE_OFFSETS,

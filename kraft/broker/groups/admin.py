@@ -13,6 +13,7 @@ from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.shard import Group, GroupShard
 from kraft.broker.groups.share.group import SHARE_TYPE, ShareGroup
 from kraft.broker.groups.steps import Unit, new_key, units_of, visit
+from kraft.broker.groups.streams.group import STREAMS_TYPE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
@@ -43,8 +44,8 @@ def _listed(group: Group) -> ListedGroup:
     if isinstance(group, ShareGroup):
         return ListedGroup(group_id=group.group_id, protocol_type=SHARE_TYPE, group_state=group.state.value,
                            group_type=SHARE_TYPE)
-    return ListedGroup(group_id=group.group_id, protocol_type=group.group_type,
-                       group_state="Empty" if group.is_empty else "Stable", group_type=group.group_type)
+    return ListedGroup(group_id=group.group_id, protocol_type=STREAMS_TYPE, group_state=group.state.value,
+                       group_type=STREAMS_TYPE)
 
 
 def describe(state: GroupShard, group_id: str, api_version: int) -> DescribedGroup:

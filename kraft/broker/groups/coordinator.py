@@ -82,16 +82,20 @@ class ServedGroups(GroupShard):
             elif isinstance(group, ConsumerGroup):
                 serving.start(self, group)
             elif isinstance(group, ShareGroup):
-                # Imported here: a node without share groups starts without what serves them.
+                # Imported here, as below: a node without such groups starts without what serves them.
                 from kraft.broker.groups.share.serving import start
                 start(self, group)
+            else:
+                from kraft.broker.groups.streams.serving import start as start_streams
+                start_streams(self, group)
         expiry.schedule(self)
 
 
 class GroupCoordinator(Coordinator[ServedGroups]):
     """Coordinator that serves JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, TxnOffsetCommit, OffsetFetch,
     OffsetDelete, ListGroups, DescribeGroups, DeleteGroups, ConsumerGroupHeartbeat and ConsumerGroupDescribe in the
-    versions of their schemas. `share.requests` serves those of share groups with it.
+    versions of their schemas. `share.requests` and
+    `streams.requests` serve those of share and streams groups with it.
     """
 
     def __init__(self, config: GroupCoordinatorConfig, port: AppendPort, topics: TopicView,

@@ -1,4 +1,5 @@
-"""Common part of groups whose members are assigned partitions by the coordinator: their epochs, topics and targets.
+"""Common part of groups whose members are assigned partitions or tasks by the coordinator: their epochs, topics and
+targets.
 
 A change of what the group reads raises its epoch. The target assignment is computed for an epoch, later than the change
 that raised it.
@@ -8,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from kraft.broker.groups.consumer.member import Partitions
+T = TypeVar("T")
+"""Target of a member."""
 
 FIRST_EPOCH: Final = 1
 """Epoch of a group and of its target before the first record of each."""
@@ -30,7 +32,7 @@ class TargetEpoch(NamedTuple):
     computed_ms: int = 0
 
 
-class EpochGroup:
+class EpochGroup(Generic[T]):
     """Part of one group. Only its records change it, but for `job` and `seen_topics`."""
 
     __slots__ = ("_epoch", "_target_epoch", "_topic_counts", "group_id", "job", "seen_topics", "targets")
@@ -39,7 +41,7 @@ class EpochGroup:
         self.group_id = group_id
         self._epoch: GroupEpoch | None = None
         self._target_epoch: TargetEpoch | None = None
-        self.targets: dict[str, Partitions] = {}        # target of each member
+        self.targets: dict[str, T] = {}                 # target of each member
         self._topic_counts: Counter[str] = Counter()    # topic name -> number of members that name it
         # Memory only:
         self.seen_topics: object = None                 # metadata that the hash was last compared with
@@ -97,12 +99,12 @@ class EpochGroup:
     def set_target_epoch(self, epoch: TargetEpoch | None) -> None:
         self._target_epoch = epoch
 
-    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
+    def set_target(self, member_id: str, target: T | None) -> None:
         """Set the target of a member; None removes it."""
-        if partitions is None:
+        if target is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = partitions
+            self.targets[member_id] = target
 
 
 def count(counts: Counter[str], names: Iterable[str], change: int) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
-from kraft.broker.groups.consumer.group import ConsumerGroup
-from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.broker.groups.shard import Group, GroupShard
@@ -59,13 +57,9 @@ def _is_over(state: GroupShard, group: Group) -> bool:
 def _is_expired(state: GroupShard, group: Group, topic: str, offset: CommittedOffset) -> bool:
     if isinstance(group, ShareGroup):
         return False        # an offset from before it was a share group belongs to nobody
-    if isinstance(group, ForeignGroup):
-        if not group.is_empty:
-            return False
-        base_ms = offset.commit_timestamp_ms
-    elif group.is_subscribed_to(topic):
+    if group.is_subscribed_to(topic):
         return False
-    elif isinstance(group, ConsumerGroup) or group.protocol_type is None:
+    if not isinstance(group, ClassicGroup) or group.protocol_type is None:
         base_ms = offset.commit_timestamp_ms
     elif group.state is GroupState.EMPTY:
         base_ms = offset.commit_timestamp_ms if group.state_timestamp_ms is None else group.state_timestamp_ms

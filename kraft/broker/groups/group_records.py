@@ -2,7 +2,7 @@
 
 | bytes | key | | bytes | value |
 |---|---|---|---|---|
-| 2 | type: 0 and 1 offset commit, 2 group metadata, others see `foreign` | | 2 | version |
+| 2 | type: 0 and 1 offset commit, 2 group metadata, others in `records` of each kind of group | | 2 | version |
 | rest | the key message, version 0 | | rest | the value message in that version |
 """
 
@@ -16,9 +16,9 @@ from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.records import TYPES, decode_change
-from kraft.broker.groups.foreign import FOREIGN_KINDS, foreign_group_id, key_type
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.broker.groups.share.group import ShareGroup
+from kraft.broker.groups.streams.group import StreamsGroup
 from kraft.immutable import immutable
 from kraft.protocol.message import Message
 from kraft.protocol.messages.group_metadata_key import GroupMetadataKey
@@ -38,6 +38,8 @@ OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1   # the only one with the expiry time that
 CHANGE_VERSION = 0
 SHARE_TYPES = range(10, 16)
 """Types of the records of share groups. No released version has written values of type 9, which Kafka skips."""
+STREAMS_TYPES = (17, *range(19, 24))
+"""Types of the records of streams groups. No released version has written values of type 18, which Kafka skips."""
 
 
 @immutable
@@ -58,17 +60,11 @@ class OffsetReplay:
     offset: CommittedOffset | None
 
 
-@immutable
-class ForeignReplay:
-    """Record of a group of another protocol."""
-
-    group_id: str
-    type: int
-
-
 class GroupChange(Protocol):
-    """Change of a consumer or share group: a record. The last field of its tuple is the value; None or False is a
-    tombstone."""
+    """Change of a consumer, share or streams group: a record.
+
+    The last field of its tuple is the value. None or False is a tombstone.
+    """
 
     def apply(self, group: Any) -> None:
         """Apply the change to a group of its kind."""
@@ -82,14 +78,14 @@ class GroupChange(Protocol):
 
 @immutable
 class ChangeReplay:
-    """Record of a consumer or share group."""
+    """Record of a consumer, share or streams group."""
 
     group_id: str
-    kind: type[ConsumerGroup | ShareGroup]
+    kind: type[ConsumerGroup | ShareGroup | StreamsGroup]
     change: GroupChange
 
 
-Replay: TypeAlias = GroupReplay | OffsetReplay | ChangeReplay | ForeignReplay
+Replay: TypeAlias = GroupReplay | OffsetReplay | ChangeReplay
 
 
 def deletes(change: GroupChange) -> bool:
@@ -100,7 +96,7 @@ def deletes(change: GroupChange) -> bool:
 # -------------------------------------------------------------------- writing
 
 def record_of(group_id: str, change: GroupChange, now_ms: int) -> Record:
-    """Return the record of a change of a consumer or share group."""
+    """Return the record of a change of a consumer, share or streams group."""
     key, value = change.frame(group_id)
     return Record(GROUPS.encode_key(key), None if value is None else GROUPS.encode_value(value, CHANGE_VERSION), now_ms)
 
@@ -190,10 +186,8 @@ def decode(record: StoredRecord) -> Replay | None:
         if record.value is not None:
             value = GroupMetadataValue.decode(record.value[2:], _version(record.value))
         return GroupReplay(key.group, value)
-    if type_ in TYPES or type_ in SHARE_TYPES:
+    if type_ in TYPES or type_ in SHARE_TYPES or type_ in STREAMS_TYPES:
         return _decode_change(record, type_)
-    if type_ in FOREIGN_KINDS:
-        return ForeignReplay(foreign_group_id(record.key), type_)
     return None
 
 
@@ -213,6 +207,10 @@ def _decode_change(record: StoredRecord, type_: int) -> ChangeReplay:
         # Imported here: a node without share groups starts without the classes of their records.
         from kraft.broker.groups.share.records import decode_change as decode_share_change
         return ChangeReplay(key.group_id, ShareGroup, decode_share_change(key, value))
+    if type_ in STREAMS_TYPES:
+        # Imported here for the same reason.
+        from kraft.broker.groups.streams.records import decode_change as decode_streams_change
+        return ChangeReplay(key.group_id, StreamsGroup, decode_streams_change(key, value))
     change = decode_change(key, value)
     assert change is not None, "a type of consumer groups has no reader"
     return ChangeReplay(key.group_id, ConsumerGroup, change)
@@ -220,3 +218,8 @@ def _decode_change(record: StoredRecord, type_: int) -> ChangeReplay:
 
 def _version(value: bytes) -> int:
     return int.from_bytes(value[:2], "big", signed=True)
+
+
+def key_type(key: bytes) -> int:
+    """Return the type of a record key, its first two bytes."""
+    return int.from_bytes(key[:2], "big", signed=True)

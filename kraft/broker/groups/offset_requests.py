@@ -11,11 +11,11 @@ from kraft.broker.coordinator.shard import Record
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.classic.rebalancing import restart_session
 from kraft.broker.groups.consumer.group import ConsumerGroup
-from kraft.broker.groups.foreign import ForeignGroup
 from kraft.broker.groups.group_records import offset_record
 from kraft.broker.groups.offsets import ZERO_UUID, CommittedOffset
 from kraft.broker.groups.shard import Group, GroupShard
 from kraft.broker.groups.share.group import ShareGroup
+from kraft.broker.groups.streams.group import StreamsGroup
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kraft.protocol.messages.offset_commit_response import (
@@ -96,10 +96,12 @@ def _group_to_commit(state: GroupShard, request: OffsetCommitRequest,
         group.check_offset_commit(
             request.member_id, generation_id, api_version >= FIRST_COMMIT_VERSION_THAT_KNOWS_GROUP_ID_NOT_FOUND,
             committed_partitions(state, request.topics))
-    elif isinstance(group, ShareGroup):
+    elif isinstance(group, StreamsGroup):
+        group.check_offset_commit(
+            request.member_id, generation_id, api_version >= FIRST_COMMIT_VERSION_THAT_KNOWS_GROUP_ID_NOT_FOUND,
+            named_partitions(request.topics))
+    else:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
-    elif generation_id >= 0 or not group.is_empty:
-        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     return group
 
 
@@ -111,6 +113,14 @@ def committed_partitions(state: GroupShard,
         topic_id = state.environment.topics.topic_id(topic.name) or ZERO_UUID
         for partition in topic.partitions:
             yield topic_id, partition.partition_index
+
+
+def named_partitions(topics: Sequence[OffsetCommitRequestTopic] | Sequence[TxnOffsetCommitRequestTopic]
+                     ) -> Iterator[tuple[str, int]]:
+    """Yield the partitions of a commit, by the names of their topics."""
+    for topic in topics:
+        for partition in topic.partitions:
+            yield topic.name, partition.partition_index
 
 
 def _java_length(text: str) -> int:
@@ -161,12 +171,8 @@ def _has_offsets(state: GroupShard, request: OffsetFetchRequestGroup) -> bool:
     """Return whether the group exists and stores offsets; refuse members that such a group does not have, or in another
     epoch."""
     group = state.groups.get(request.group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | StreamsGroup):
         group.check_offset_fetch(request.member_id, request.member_epoch)
-        return True
-    if isinstance(group, ForeignGroup):
-        if request.member_id is not None or request.member_epoch >= 0:
-            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         return True
     return isinstance(group, ClassicGroup)
 
@@ -185,7 +191,7 @@ def delete(state: GroupShard, request: OffsetDeleteRequest, answer: Answer[Offse
     records = []
     topics = []
     for topic in request.topics:
-        subscribed = not group.is_empty if isinstance(group, ForeignGroup) else group.is_subscribed_to(topic.name)
+        subscribed = group.is_subscribed_to(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         partitions = []
         for partition in topic.partitions:

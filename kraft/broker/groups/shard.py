@@ -19,11 +19,8 @@ from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.consumer.cluster import Topics
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.records import deletion
-from kraft.broker.groups.epochs import EpochGroup
-from kraft.broker.groups.foreign import FOREIGN_KINDS, ForeignGroup
 from kraft.broker.groups.group_records import (
     ChangeReplay,
-    ForeignReplay,
     GroupChange,
     GroupReplay,
     OffsetReplay,
@@ -34,10 +31,13 @@ from kraft.broker.groups.group_records import (
 )
 from kraft.broker.groups.offsets import OffsetTable
 from kraft.broker.groups.share.group import ShareGroup
+from kraft.broker.groups.streams.group import StreamsGroup
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 
-Group: TypeAlias = ClassicGroup | ConsumerGroup | ShareGroup | ForeignGroup
+AssignedGroup: TypeAlias = ConsumerGroup | ShareGroup | StreamsGroup
+"""Group whose coordinator computes targets."""
+Group: TypeAlias = ClassicGroup | AssignedGroup
 
 
 class TopicView(Topics, Protocol):
@@ -127,8 +127,6 @@ class GroupShard:
             self._replay_group(replayed)
         elif isinstance(replayed, ChangeReplay):
             self._apply(replayed.kind, replayed.group_id, replayed.change)
-        elif isinstance(replayed, ForeignReplay):
-            self._replay_foreign(replayed, record)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         """End a transaction: its offsets become committed, or are dropped."""
@@ -152,7 +150,7 @@ class GroupShard:
             group = self.groups[replayed.group_id] = ClassicGroup(replayed.group_id)
         group.apply(replayed.value)
 
-    def _apply(self, kind: type[ConsumerGroup | ShareGroup], group_id: str, change: GroupChange) -> None:
+    def _apply(self, kind: type[AssignedGroup], group_id: str, change: GroupChange) -> None:
         """Apply a change of a group of that kind. A value makes a group of another kind one of this: offsets that were
         committed before stand before it in the log (KAFKA-20254). A tombstone is of a group that is another one now,
         unless the group is of this kind (KAFKA-17306)."""
@@ -170,17 +168,6 @@ class GroupShard:
         del self.groups[group_id]
         if self.offsets.of_group(group_id):
             self._ensure_group(group_id)
-
-    def _replay_foreign(self, replayed: ForeignReplay, record: StoredRecord) -> None:
-        kind = FOREIGN_KINDS[replayed.type]
-        group = self.groups.get(replayed.group_id)
-        if not isinstance(group, ForeignGroup):
-            if record.value is None:
-                return      # the rest of a group that became a classic one, or was deleted
-            group = self.groups[replayed.group_id] = ForeignGroup(replayed.group_id, kind.group_type)
-        group.replay(record.key, record.value)
-        if record.value is None and (kind.is_group or not group.records):
-            self._forget(replayed.group_id)
 
     # ---------------------------------------------------------------- life cycle
 
@@ -218,7 +205,7 @@ class GroupShard:
         return group if isinstance(group, ShareGroup) else None
 
     def write_changes(self, group_id: str, changes: Sequence[GroupChange], before: Sequence[Record] = (),
-                      after: Sequence[Record] = (), kind: type[ConsumerGroup | ShareGroup] = ConsumerGroup) -> None:
+                      after: Sequence[Record] = (), kind: type[AssignedGroup] = ConsumerGroup) -> None:
         """Append the records of changes of a group of that kind as one batch, between other records, and apply them.
         Raises RefusedError when the append failed; then nothing changed."""
         def apply() -> None:
@@ -265,9 +252,7 @@ class GroupShard:
     def deletion_records(self, group_id: str) -> list[Record]:
         """Return the tombstones of a group itself, without its offsets."""
         group = self.groups[group_id]
-        if isinstance(group, ForeignGroup):
-            return [Record(key, None, self.now_ms) for key in group.deletion_order()]
-        if isinstance(group, EpochGroup):
+        if not isinstance(group, ClassicGroup):
             return [record_of(group_id, change, self.now_ms) for change in _deletion(group)]
         return [group_record(group_id, None, self.now_ms)]
 
@@ -279,10 +264,13 @@ class GroupShard:
         return group
 
 
-def _deletion(group: ConsumerGroup | ShareGroup) -> Sequence[GroupChange]:
+def _deletion(group: AssignedGroup) -> Sequence[GroupChange]:
     """Return the changes that delete all records of a group."""
     if isinstance(group, ConsumerGroup):
         return deletion(group)
-    # Imported here: a node without share groups starts without the classes of their records.
-    from kraft.broker.groups.share.records import deletion as share_deletion
-    return share_deletion(group)
+    # Imported here: a node without such groups starts without the classes of their records.
+    if isinstance(group, ShareGroup):
+        from kraft.broker.groups.share.records import deletion as share_deletion
+        return share_deletion(group)
+    from kraft.broker.groups.streams.records import deletion as streams_deletion
+    return streams_deletion(group)

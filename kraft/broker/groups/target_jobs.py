@@ -1,10 +1,10 @@
-"""Target assignments that are computed by a clock, in steps between requests: common to consumer and share groups."""
+"""Target assignments that are computed by a clock, in steps between requests: common to all groups with a target."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.timers import Key
@@ -24,7 +24,7 @@ class TargetJob(NamedTuple):
     """Work on a group's next target. `steps` computes and writes it; they raise RefusedError when a batch could not be
     written. `over` is called when they end, and when the work is outdated."""
 
-    group: EpochGroup
+    group: EpochGroup[Any]
     steps: Callable[[], Generator[None, None, None]]
     over: Callable[[], None]
 
@@ -44,7 +44,7 @@ def batches(changes: Sequence[C]) -> Iterator[Batch[C]]:
         yield Batch(changes[start_at:end], end >= len(changes))
 
 
-def is_behind(state: GroupShard, group: EpochGroup) -> bool:
+def is_behind(state: GroupShard, group: EpochGroup[Any]) -> bool:
     """Return whether a group with members needs a target that nothing computes yet. False once it was replaced."""
     return (state.groups.get(group.group_id) is group and not group.is_empty and group.job is None
             and group.epoch > group.target_epoch)

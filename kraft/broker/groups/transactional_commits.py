@@ -20,9 +20,10 @@ from kraft.broker.coordinator.errors import RefusedError, append_error
 from kraft.broker.coordinator.shard import Producer
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.consumer.group import ConsumerGroup
-from kraft.broker.groups.offset_requests import commit_records, committed_partitions
+from kraft.broker.groups.offset_requests import commit_records, committed_partitions, named_partitions
 from kraft.broker.groups.shard import GroupShard
 from kraft.broker.groups.share.group import ShareGroup
+from kraft.broker.groups.streams.group import StreamsGroup
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraft.protocol.messages.txn_offset_commit_response import (
@@ -112,21 +113,21 @@ def _check_group(state: GroupShard, request: TxnOffsetCommitRequest) -> None:
     elif isinstance(group, ClassicGroup):
         group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id,
                                   in_transaction=True)
-    elif isinstance(group, ConsumerGroup):
-        if names_member:
-            _check_member(state, group, request)
     elif isinstance(group, ShareGroup):
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     elif names_member:
-        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+        _check_member(state, group, request)
 
 
-def _check_member(state: GroupShard, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
-    """Refuse a member of a consumer group in another epoch with ILLEGAL_GENERATION: these clients do not know
-    STALE_MEMBER_EPOCH (KIP-1319)."""
+def _check_member(state: GroupShard, group: ConsumerGroup | StreamsGroup, request: TxnOffsetCommitRequest) -> None:
+    """Refuse a member in another epoch with ILLEGAL_GENERATION: these clients do not know STALE_MEMBER_EPOCH
+    (KIP-1319)."""
     try:
-        group.check_offset_commit(request.member_id, request.generation_id, True,
-                                  committed_partitions(state, request.topics))
+        if isinstance(group, ConsumerGroup):
+            group.check_offset_commit(request.member_id, request.generation_id, True,
+                                      committed_partitions(state, request.topics))
+        else:
+            group.check_offset_commit(request.member_id, request.generation_id, True, named_partitions(request.topics))
     except RefusedError as refused:
         stale = refused.error is ErrorCode.STALE_MEMBER_EPOCH
         raise RefusedError(ErrorCode.ILLEGAL_GENERATION if stale else refused.error) from None

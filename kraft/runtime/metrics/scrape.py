@@ -21,6 +21,8 @@ from kraft.broker.coordinator.shards import Phase
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.group import GroupState as ConsumerGroupState
+from kraft.broker.groups.streams.group import GroupState as StreamsGroupState
+from kraft.broker.groups.streams.group import StreamsGroup
 from kraft.broker.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.readiness import REASONS
 from kraft.broker.transactions.state import Status
@@ -314,6 +316,7 @@ async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:
     shards = parts.core.broker.groups.shards
     states = dict.fromkeys(GroupState, 0)
     consumer_states = dict.fromkeys(ConsumerGroupState, 0)
+    streams_states = dict.fromkeys(StreamsGroupState, 0)
     groups = offsets = 0
     for _, state in shards.active(0):
         groups += len(state.groups)
@@ -323,6 +326,8 @@ async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:
                 states[group.state] += 1
             elif isinstance(group, ConsumerGroup):
                 consumer_states[group.state] += 1
+            elif isinstance(group, StreamsGroup):
+                streams_states[group.state] += 1
             await time_slice.give_way()
     prefix = "kafka_coordinator_group_groupmetadatamanager"
     sheet.put(f"{prefix}_numgroups", groups)
@@ -332,6 +337,9 @@ async def _read_groups(parts: "NodeParts", sheet: Sheet) -> None:
     for found in ConsumerGroupState:
         sheet.put("kafka_server_group_coordinator_metrics_consumer_group_count", consumer_states[found],
                   found.value.lower())
+    for streams in StreamsGroupState:
+        sheet.put("kafka_server_group_coordinator_metrics_streams_group_count", streams_states[streams],
+                  streams.value.lower())
     phases = [shards.phase(partition) for partition in shards.partitions()]
     for phase in Phase:
         sheet.put("kafka_server_group_coordinator_metrics_num_partitions", phases.count(phase), phase.value)

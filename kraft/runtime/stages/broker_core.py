@@ -15,6 +15,7 @@ from kraft.broker.groups.consumer.assignors import assignor_names
 from kraft.broker.groups.consumer.cluster import ConsumerGroupConfig, GroupSettings
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.groups.share.cluster import RecordSettings, ShareGroupConfig, check_assignors
+from kraft.broker.groups.streams.cluster import StreamsGroupConfig, StreamsSettings
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.transactions.config import TransactionCoordinatorConfig
@@ -159,7 +160,8 @@ def group_config(setting: Callable[[str], Value]) -> GroupCoordinatorConfig:
         offsets_retention_ms=number("offsets.retention.minutes") * 60_000,
         offsets_retention_check_interval_ms=number("offsets.retention.check.interval.ms"),
         offset_commit_timeout_ms=number("offsets.commit.timeout.ms"),
-        consumer=_consumer_config(setting, number), share=_share_config(setting, number))
+        consumer=_consumer_config(setting, number), share=_share_config(setting, number),
+        streams=_streams_config(number))
 
 
 def _consumer_config(setting: Callable[[str], Value], number: Callable[[str], int]) -> ConsumerGroupConfig:
@@ -201,6 +203,23 @@ def _share_config(setting: Callable[[str], Value], number: Callable[[str], int])
                                number("group.share.max.delivery.count.limit")),
         partition_locks_bounds=(number("group.share.min.partition.max.record.locks"),
                                 number("group.share.max.partition.max.record.locks")))
+
+
+def _streams_config(number: Callable[[str], int]) -> StreamsGroupConfig:
+    return StreamsGroupConfig(
+        max_size=number("group.streams.max.size"),
+        defaults=StreamsSettings(
+            GroupSettings(number("group.streams.session.timeout.ms"), number("group.streams.heartbeat.interval.ms"),
+                          number("group.streams.assignment.interval.ms")),
+            standby_replicas=number("group.streams.num.standby.replicas"),
+            initial_delay_ms=number("group.streams.initial.rebalance.delay.ms")),
+        session_bounds_ms=(number("group.streams.min.session.timeout.ms"),
+                           number("group.streams.max.session.timeout.ms")),
+        heartbeat_bounds_ms=(number("group.streams.min.heartbeat.interval.ms"),
+                             number("group.streams.max.heartbeat.interval.ms")),
+        assignment_bounds_ms=(number("group.streams.min.assignment.interval.ms"),
+                              number("group.streams.max.assignment.interval.ms")),
+        standby_replicas_max=number("group.streams.max.standby.replicas"))
 
 
 def transaction_config(setting: Callable[[str], Value]) -> TransactionCoordinatorConfig:

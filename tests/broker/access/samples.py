@@ -112,6 +112,9 @@ SAMPLES: Final = [
     Sample(ApiKey.SHARE_GROUP_HEARTBEAT, {**A_GROUP, "member_id": "m", "subscribed_topic_names": ["orders"]},
            (READ_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC)),
     Sample(ApiKey.SHARE_GROUP_DESCRIBE, {"group_ids": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
+    Sample(ApiKey.STREAMS_GROUP_HEARTBEAT, {**A_GROUP, "member_id": "m", "member_epoch": 1}, (READ_GROUP,),
+           (NO_GROUP,)),
+    Sample(ApiKey.STREAMS_GROUP_DESCRIBE, {"group_ids": ["g"]}, (DESCRIBE_GROUP,), (NO_GROUP,)),
     Sample(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, {"groups": ("DescribeShareGroupOffsetsRequestGroup", [
         {"group_id": "g", "topics": topics("DescribeShareGroupOffsetsRequestTopic", name="topic_name")}])},
         (DESCRIBE_GROUP, DESCRIBE_ORDERS), (NO_GROUP, NO_TOPIC),

@@ -20,7 +20,9 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, Off
 from kraft.protocol.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kraft.protocol.messages.share_group_metadata_value import ShareGroupMetadataValue
 from kraft.protocol.messages.streams_group_member_metadata_key import StreamsGroupMemberMetadataKey
+from kraft.protocol.messages.streams_group_member_metadata_value import StreamsGroupMemberMetadataValue
 from kraft.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+from kraft.protocol.messages.streams_group_metadata_value import StreamsGroupMetadataValue
 from kraft.protocol.record_frames import GROUPS
 from tests.broker.groups.group_client import commit, errors_of, fetch, form_group, heartbeat, join, join_new, leave
 from tests.broker.node import Node, Pending
@@ -415,37 +417,39 @@ def test_an_offset_for_a_new_topic_of_the_same_name_survives_the_deletion_of_the
     assert fetch(node, "a") == {("orders", 0): 7}
 
 
-# -------------------------------------------------------------------- groups of other protocols
+# -------------------------------------------------------------------- streams groups that Kafka left
 
-def foreign(node: Node, *keys: Any) -> None:
-    """Records of groups of other protocols, as Kafka left them in the log."""
-    for key in keys:
-        group_id = key.group_id
-        partition = node.coordinator.shards.partition_for(group_id)
-        node.logs.append(partition, [Record(GROUPS.encode_key(key), b"\0\0opaque", node.now_ms)])
+def left(node: Node, *records: tuple[Any, Any]) -> None:
+    """Append records of a streams group, as Kafka left them in the log, and load it."""
+    for key, value in records:
+        partition = node.coordinator.shards.partition_for(key.group_id)
+        node.logs.append(partition, [Record(GROUPS.encode_key(key), GROUPS.encode_value(value, 0), node.now_ms)])
     node.logs.committed = [len(log) for log in node.logs.records]
     node.kill()
 
 
-def test_a_group_of_the_new_protocol_is_kept_out_of_the_way() -> None:
+STREAMS_GROUP = StreamsGroupMetadataKey(group_id="g"), StreamsGroupMetadataValue(epoch=2)
+STREAMS_MEMBER = (StreamsGroupMemberMetadataKey(group_id="g", member_id="m"),
+                  StreamsGroupMemberMetadataValue(rebalance_timeout_ms=1_000))
+
+
+def test_a_streams_group_with_members_is_no_classic_group() -> None:
     node = Node()
-    foreign(node, StreamsGroupMemberMetadataKey(group_id="g", member_id="m"), StreamsGroupMetadataKey(group_id="g"))
-    assert listed(node) == {"g": ("streams", "Stable", "streams")}
+    left(node, STREAMS_MEMBER, STREAMS_GROUP)
+    assert listed(node) == {"g": ("streams", "NotReady", "streams")}
     assert join(node).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert errors_of(commit(node, {("orders", 0): 1})) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert deleted(node, "g") == {"g": ErrorCode.NON_EMPTY_GROUP}
     (group,) = node.call(DescribeGroupsRequest(groups=["g"])).groups
     assert (group.error_code, group.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a classic group.")
     (answer,) = node.call(OffsetFetchRequest(groups=[
-        OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=1, topics=None)])).groups
+        OffsetFetchRequestGroup(group_id="g", member_id="x", member_epoch=1, topics=None)])).groups
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    node.advance(2 * WEEK_MS)
-    assert listed(node).keys() == {"g"}
 
 
 def test_an_empty_one_gives_way_to_a_classic_member_and_keeps_its_offsets() -> None:
     node = Node()
-    foreign(node, StreamsGroupMetadataKey(group_id="g"))
+    left(node, STREAMS_GROUP)
     assert errors_of(commit(node, {("orders", 0): 5})) == [0]
     assert listed(node) == {"g": ("streams", "Empty", "streams")}
     assert join(node, member="m").response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -459,7 +463,7 @@ def test_an_empty_one_gives_way_to_a_classic_member_and_keeps_its_offsets() -> N
 
 def test_an_empty_one_expires() -> None:
     node = Node()
-    foreign(node, StreamsGroupMetadataKey(group_id="g"))
+    left(node, STREAMS_GROUP)
     commit(node, {("orders", 0): 5})
     node.advance(WEEK_MS + 600_000)
     assert not listed(node)
@@ -482,7 +486,7 @@ def test_a_share_group_has_no_offsets_here() -> None:
 def test_offsets_may_come_before_the_group_after_compaction() -> None:
     node = Node()
     commit(node, {("orders", 0): 5})
-    foreign(node, StreamsGroupMetadataKey(group_id="g"))
+    left(node, STREAMS_GROUP)
     assert listed(node) == {"g": ("streams", "Empty", "streams")}
     assert fetch(node) == {("orders", 0): 5}
 

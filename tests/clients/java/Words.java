@@ -20,7 +20,9 @@ import org.apache.kafka.streams.state.QueryableStoreTypes;
  * Counts the words of a topic by Kafka Streams, by way of a topic of its own and into a store with a changelog, until as
  * many are counted as are expected; then writes a line for each word, with its count, and ends.
  *
- *   Words BOOTSTRAP APPLICATION INPUT OUTPUT EXPECTED STATE_DIRECTORY
+ *   Words BOOTSTRAP APPLICATION INPUT OUTPUT EXPECTED STATE_DIRECTORY PROTOCOL
+ *
+ * PROTOCOL is that of its group: classic or streams.
  */
 public class Words {
     public static void main(String[] arguments) throws Exception {
@@ -29,8 +31,11 @@ public class Words {
             "bootstrap.servers", arguments[0], "application.id", arguments[1], "state.dir", arguments[5],
             "default.key.serde", Serdes.StringSerde.class, "default.value.serde", Serdes.StringSerde.class,
             "replication.factor", 3, "num.stream.threads", 2, "commit.interval.ms", 100,
+            "group.protocol", arguments[6]));
+        if (arguments[6].equals("classic")) {
             // It does not leave its group when it is closed, so the next one waits for this time-out.
-            "session.timeout.ms", 6000, "heartbeat.interval.ms", 500));
+            settings.putAll(Map.of("session.timeout.ms", 6000, "heartbeat.interval.ms", 500));
+        }
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(arguments[2])
             .flatMapValues(line -> List.of(line.split(" ")))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.coordinator.errors import RefusedError
-from kraft.broker.groups.consumer.member import NEW_MEMBER, Current, Owned, Subscription
+from kraft.broker.groups.consumer.member import NEW_MEMBER, Current, Owned, Partitions, Subscription
 from kraft.broker.groups.epochs import EpochGroup, count
 from kraft.protocol.error_codes import ErrorCode
 
@@ -37,7 +37,7 @@ class Resolved(NamedTuple):
     timestamp_ms: int = 0
 
 
-class ConsumerGroup(EpochGroup):
+class ConsumerGroup(EpochGroup[Partitions]):
     """One group. `apply` of a change in `records` calls the setters, and nothing else does."""
 
     __slots__ = ("_regex_counts", "classic_count", "currents", "has_partition_metadata", "owners", "regexes", "search",

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from kraft.broker.coordinator.errors import RefusedError
+from kraft.broker.groups.consumer.member import Partitions
 from kraft.broker.groups.epochs import EpochGroup, count
 from kraft.broker.groups.share.member import NEW_MEMBER, Current, Subscription
 from kraft.protocol.error_codes import ErrorCode
@@ -57,7 +58,7 @@ class StateRequest:
         self.until_ms = until_ms
 
 
-class ShareGroup(EpochGroup):
+class ShareGroup(EpochGroup[Partitions]):
     """One group. `apply` of a change in `records` calls the setters, and nothing else does."""
 
     __slots__ = ("_states", "assigned_states", "currents", "request", "retry_ms", "subscriptions")
