@@ -204,6 +204,7 @@ PLANS: Final[dict[int, Plan]] = {
     ApiKey.DESCRIBE_GROUPS: Plan(((Level("groups", "groups"),),), 64, same=_itself, repeats=1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Plan(((Level("group_ids", "groups"),),), 1, same=_itself, repeats=1),
     ApiKey.SHARE_GROUP_DESCRIBE: Plan(((Level("group_ids", "groups"),),), 1, same=_itself, repeats=1),
+    ApiKey.STREAMS_GROUP_DESCRIBE: Plan(((Level("group_ids", "groups"),),), 1, same=_itself, repeats=1),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Plan(
         ((Level("groups", "groups", ("group_id",)), Level("topics", "topics", ("topic_name",)),
           Level("partitions", "partitions")),), 256),

@@ -35,7 +35,7 @@ def streams_group_heartbeat(call: Call) -> Steps:
         call.answer(plainly(call, request, HEARTBEAT_CHECK.error))
         return
     topology = topology_of(request.topology) if request.topology is not None and is_well_formed(request) else None
-    if topology is not None and not refusal_of_names(topology):
+    if topology is not None and not (yield from refusal_of_names(topology)):
         for topic in topology.named_topics:
             if not call.access.may(NAMED_CHECK.operation, NAMED_CHECK.resource, topic):
                 call.answer(plainly(call, request, NAMED_CHECK.error))

@@ -14,6 +14,7 @@ from kraft.broker.broker import Broker
 from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
 from kraft.broker.groups.streams import requests
 from kraft.broker.groups.streams.configuring import StatusCode
+from kraft.broker.groups.streams.heartbeats import is_well_formed
 from kraft.broker.groups.streams.serving import Outcome
 from kraft.broker.groups.streams.topology import InternalTopic, topology_of
 from kraft.broker.request_parts import serve_in_parts
@@ -43,7 +44,9 @@ def serve(broker: Broker, request: Any, context: RequestContext, answer: Answer)
         yield from serve_in_parts(request, describe, answer, context.run)
         return
 
-    if request.topology is not None and (message := refusal_of_names(topology_of(request.topology))):
+    # The coordinator refuses a topology that is too large.
+    is_checked = request.topology is not None and is_well_formed(request)
+    if is_checked and (message := (yield from refusal_of_names(topology_of(request.topology)))):
         answer(StreamsGroupHeartbeatResponse(error_code=ErrorCode.STREAMS_INVALID_TOPOLOGY, error_message=message,
                                              status=None))
         return
