@@ -47,6 +47,18 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from kraft.steps import finish
 
+IN_STEPS = {
+    "AddRaftVoter", "AlterReplicaLogDirs", "BeginQuorumEpoch", "BrokerHeartbeat", "BrokerRegistration",
+    "ControllerRegistration", "CreateDelegationToken", "DeleteRecords", "DescribeClientQuotas", "DescribeConfigs",
+    "DescribeDelegationToken", "DescribeLogDirs", "DescribeProducers", "DescribeQuorum", "DescribeTopicPartitions",
+    "DescribeUserScramCredentials", "DiscoverBrokers", "EndQuorumEpoch", "Fetch", "FetchSnapshot", "FindCoordinator",
+    "JoinGroup", "ListConfigResources", "ListGroups", "ListOffsets", "ListTransactions", "Metadata",
+    "OffsetForLeaderEpoch", "Produce", "ShareAcknowledge", "ShareFetch", "SyncGroup", "UpdateFeatures",
+    "UpdateRaftVoter", "Vote", "WriteTxnMarkers",
+}
+"""APIs with an array whose requests are not divided: their handlers take steps, or limit the number of elements. The
+attack (`tests/attack`) shows that they do."""
+
 
 class Server:
     """Serve parts, at once or when the test says so."""
@@ -91,6 +103,12 @@ def created(part: CreateTopicsRequest) -> CreateTopicsResponse:
 def topics(*names: str, **fields: Any) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=[CreatableTopic(name=name, **fields) for name in names], timeout_ms=5,
                                validate_only=True)
+
+
+def test_every_request_with_an_array_is_divided_or_served_in_steps() -> None:
+    with_array = {api.name for api in API_BY_KEY.values() if api.key not in PLANS and any(
+        isinstance(getattr(api.request(), name), list) for name in api.request.__slots__)}
+    assert with_array == IN_STEPS
 
 
 @pytest.mark.parametrize("later", [False, True])

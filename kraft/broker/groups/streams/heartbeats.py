@@ -33,7 +33,7 @@ from kraft.broker.groups.streams.records import (
     TopologyChange,
 )
 from kraft.broker.groups.streams.tasks import NOTHING, Held, Task, TaskSet, has_all, sorted_tasks
-from kraft.broker.groups.streams.topology import Topology, topology_of
+from kraft.broker.groups.streams.topology import Topology, is_larger, topology_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from kraft.steps import finish
@@ -86,6 +86,8 @@ def check_form(request: StreamsGroupHeartbeatRequest) -> None:
           f"ActiveTasks, StandbyTasks and WarmupTasks have more than {TASKS_MAX} subtopologies and tasks.")
     _need(len(request.client_tags or ()) <= TAGS_MAX, f"ClientTags has more than {TAGS_MAX} tags.")
     if request.topology is not None:
+        _need(not is_larger(request.topology, TOPOLOGY_MAX),
+              f"Topology has more than {TOPOLOGY_MAX} subtopologies, topics, settings and indexes.")
         _check_topology(topology_of(request.topology))
 
 
@@ -106,8 +108,6 @@ def _need(holds: object, message: str) -> None:
 def _check_topology(topology: Topology) -> None:
     """Refuse a topology that no topics could fit."""
     _need(topology.epoch >= 0, "Topology epoch must be non-negative.")
-    _need(topology.size <= TOPOLOGY_MAX,
-          f"Topology has more than {TOPOLOGY_MAX} subtopologies, topics, settings and indexes.")
     _need(not any(each.source_topic_regex for each in topology.subtopologies),
           "Regular expressions for source topics are not supported yet.")
     ids = dict.fromkeys(each.id for each in topology.subtopologies)

@@ -76,13 +76,21 @@ class Topology(NamedTuple):
             for topic in each.state_changelog_topics:
                 yield topic.name
 
-    @property
-    def size(self) -> int:
-        """Number of subtopologies, and of topics, settings and indexes that they name."""
-        return sum(1 + len(each.source_topics) + len(each.source_topic_regex) + len(each.repartition_sink_topics)
-                   + sum(1 + len(topic.configs) for topic in each.internal_topics)
-                   + sum(1 + sum(map(len, group)) for group in each.copartition_groups)
-                   for each in self.subtopologies)
+
+def is_larger(message: Any, limit: int) -> bool:
+    """Return whether the topology in a request has more than `limit` subtopologies, topics, settings and indexes. It
+    visits about `limit` of them at most."""
+    size = 0
+    for each in message.subtopologies:
+        size += 1 + len(each.source_topics) + len(each.source_topic_regex) + len(each.repartition_sink_topics)
+        size += len(each.state_changelog_topics) + len(each.repartition_source_topics) + len(each.copartition_groups)
+        if size > limit:
+            return True
+        size += sum(len(topic.topic_configs)
+                    for topics in (each.state_changelog_topics, each.repartition_source_topics) for topic in topics)
+        size += sum(len(group.source_topics) + len(group.source_topic_regex) + len(group.repartition_source_topics)
+                    for group in each.copartition_groups)
+    return size > limit
 
 
 def topology_of(message: Any) -> Topology:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kraft.broker.groups.streams import assigning
+from kraft.broker.groups.streams import assigning, heartbeats
 from kraft.broker.groups.streams.cluster import StreamsGroupConfig
 from kraft.broker.groups.streams.configuring import StatusCode
 from kraft.broker.groups.streams.group import GroupState
@@ -247,6 +247,21 @@ def test_a_malformed_request_is_refused(changes: dict[str, Any], message: str) -
     assert response.error_code == ErrorCode.INVALID_REQUEST
     assert response.error_message.startswith(message)
     assert node.group("g") is None
+
+
+@pytest.mark.parametrize("large", [
+    {"source_topics": ["t"] * TOPOLOGY_MAX},
+    {"state_changelog_topics": [TopicInfo(name="t")] * TOPOLOGY_MAX},
+    {"repartition_source_topics": [TopicInfo(topic_configs=[KeyValue()] * TOPOLOGY_MAX)]},
+    {"copartition_groups": [copartition([0] * TOPOLOGY_MAX, [])]}])
+def test_a_topology_that_is_too_large_is_not_converted(
+        large: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conversion of a hundred thousand topics takes hundreds of milliseconds."""
+    monkeypatch.setattr(heartbeats, "topology_of", None)
+    response = Member(StreamsNode(), "a").send(
+        topology=Topology(subtopologies=[Subtopology(**large)]), rebalance_timeout_ms=1, process_id="p")
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert response.error_message.startswith("Topology has more than 2000")
 
 
 @pytest.mark.parametrize(("changes", "message"), [
