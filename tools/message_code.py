@@ -65,12 +65,11 @@ class MessageCode:
         self.struct_by_name = {struct.name: struct for struct in schema.structs}
 
     def has_arrays(self, struct: Struct) -> bool:
-        """Report an array in the struct, or in one that is always inside it, outside of the values of its tags."""
-        return any(field.is_array or self.leads_to_arrays(field) for field in struct.fields if field.tag is None)
+        """Report an array in the struct, or in one inside it."""
+        return any(field.is_array or self.leads_to_arrays(field) for field in struct.fields)
 
     def leads_to_arrays(self, field: Field) -> bool:
-        return field.is_struct and not (field.nullable and not field.is_array) and self.has_arrays(
-            self.struct_by_name[field.kind])
+        return field.is_struct and self.has_arrays(self.struct_by_name[field.kind])
 
     def text(self) -> str:
         """The whole module."""
@@ -101,7 +100,7 @@ class MessageCode:
         names = [name for name, use in wanted if use in body]
         yield f"from kraft.protocol.message import {', '.join(names)}"
         yield "from kraft_native.base.wire import WireReader, WireWriter"
-        steps = sorted(set(re.findall(r"\b(\w+_steps)\(r, [\w.]+", body)) - {"read_steps"})
+        steps = sorted(set(re.findall(r"\b(\w+_steps)\(\s*(?:r|value), [\w.]+", body)) - {"read_steps"})
         if steps:
             line = f"from kraft_native.base.wire_steps import {', '.join(steps)}"
             lines = ["from kraft_native.base.wire_steps import (", *(f"    {name}," for name in steps), ")"]
@@ -173,16 +172,19 @@ class MessageCode:
             yield "        unknown_tags=r.unknown_tags(),"
         yield "    )"
         if tagged:
-            yield from self.tag_reader(tagged)
+            yield from self.tag_reader(tagged, code)
 
-    def tag_reader(self, tagged: list[Field]) -> Iterator[str]:
+    def tag_reader(self, tagged: list[Field], code: ReadCode) -> Iterator[str]:
         yield "    unknown = []"
         yield "    for tag, value in r.tags():"
         word = "if"
         for field in sorted(tagged, key=lambda each: each.tag or 0):
             test = condition(field.versions, self.schema.flexible)
             yield f"        {word} tag == {field.tag}{test and f' and {test}'}:"
-            yield f"            struct.{field.attribute} = {self.read_code('value', field, bool(field.nullable))}"
+            line = f"            struct.{field.attribute} = {code('value', field, bool(field.nullable))}"
+            if len(line) + len("    ") > COLUMNS_MAX:
+                line = line.replace("_steps(value, ", "_steps(\n                value, ")
+            yield from line.split("\n")
             yield "            value.finish()"
             word = "elif"
         yield "        else:"
@@ -226,6 +228,8 @@ class MessageCode:
             call = f"{prefix}nested_steps({r}, {field.kind}.read_steps, version)"
         elif field.is_array:
             call = f"{prefix}structs_steps({r}, {field.kind}.read, version)"
+        elif nullable:
+            call = f"{nullable_struct_method(field)}_steps({r}, {field.kind}.read_steps, version)"
         else:
             call = f"{field.kind}.read_steps({r}, version)"
         return f"(yield from {call})"

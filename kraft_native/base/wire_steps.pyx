@@ -6,7 +6,7 @@ arrays for later, and `write_steps` inserts them at their places.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int8_t, uint8_t
 from libc.string cimport memcpy, memmove
 
 from kraft_native.base.wire cimport WireReader, WireWriter
@@ -91,6 +91,22 @@ def nested_steps(WireReader r not None, read_steps: Callable[[WireReader, int], 
                  version: int) -> Generator[None, None, list[_T]]:
     """Run `WireReader.structs` in steps, for structs that are read in steps themselves."""
     return present(r, (yield from nullable_nested_steps(r, read_steps, version)))
+
+
+def nullable_struct_steps(WireReader r not None, read_steps: Callable[[WireReader, int], Generator[None, None, _T]],
+                          version: int) -> Generator[None, None, _T | None]:
+    """Run `WireReader.nullable_struct` in steps, for a struct that is read in steps itself."""
+    if <int8_t>r.take(1)[0] < 0:
+        return None
+    return (yield from read_steps(r, version))
+
+
+def tagged_struct_steps(WireReader r not None, read_steps: Callable[[WireReader, int], Generator[None, None, _T]],
+                        version: int) -> Generator[None, None, _T | None]:
+    """Run `WireReader.tagged_struct` in steps, for a struct that is read in steps itself."""
+    if r.next_uvarint() == 0:
+        return None
+    return (yield from read_steps(r, version))
 
 
 cdef object present(WireReader r, object values):

@@ -29,6 +29,25 @@ def test_no_message_imports_another() -> None:
         assert not any(isinstance(node, ast.Import) for node in body)
 
 
+def test_no_array_is_read_at_once_in_steps() -> None:
+    """A reader in steps reads every array, and every struct that has one, in steps too. One element may hold them all.
+    """
+    readers = 0
+    for path in protocol.MESSAGES.glob("*.py"):
+        classes = [node for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.ClassDef)]
+        methods = {each.name: {node.name: node for node in each.body if isinstance(node, ast.FunctionDef)}
+                   for each in classes}
+        with_steps = {name for name, each in methods.items() if "read_steps" in each}
+        for name in with_steps:
+            readers += 1
+            for node in ast.walk(methods[name]["read_steps"]):
+                called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+                assert not called.endswith((".array", "_array", ".structs", "_structs")), (path.name, name, called)
+                if isinstance(node, ast.Attribute) and node.attr == "read":
+                    assert ast.unparse(node.value) not in with_steps, (path.name, name, ast.unparse(node))
+    assert readers > 100
+
+
 def definition(**changes: object) -> dict[str, object]:
     field = {"name": "Topics", "type": "[]Topic", "versions": "0+", "fields": [
         {"name": "Name", "type": "string", "versions": "1+"},

@@ -169,13 +169,13 @@ class ApiVersionsResponse(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0:
-                struct.supported_features = value.structs(SupportedFeatureKey.read, version)
+                struct.supported_features = (yield from structs_steps(value, SupportedFeatureKey.read, version))
                 value.finish()
             elif tag == 1:
                 struct.finalized_features_epoch = value.int64()
                 value.finish()
             elif tag == 2:
-                struct.finalized_features = value.structs(FinalizedFeatureKey.read, version)
+                struct.finalized_features = (yield from structs_steps(value, FinalizedFeatureKey.read, version))
                 value.finish()
             elif tag == 3:
                 struct.zk_migration_ready = value.boolean()

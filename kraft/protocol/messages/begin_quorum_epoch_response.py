@@ -155,7 +155,7 @@ class BeginQuorumEpochResponse(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0:
-                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                struct.node_endpoints = (yield from structs_steps(value, NodeEndpoint.read, version))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/BrokerHeartbeatRequest.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import Message, Tags, absent
 from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import array_steps, nullable_array_steps
 
 
 class BrokerHeartbeatRequest(Message):
@@ -58,6 +59,31 @@ class BrokerHeartbeatRequest(Message):
                 value.finish()
             elif tag == 1 and version >= 2:
                 struct.cordoned_log_dirs = value.nullable_array(value.uuid)
+                value.finish()
+            elif tag == 100:
+                struct.lease_start_time_ms = value.int64()
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            broker_id=r.int32(),
+            broker_epoch=r.int64(),
+            current_metadata_offset=r.int64(),
+            want_fence=r.boolean(),
+            want_shut_down=r.boolean(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0 and version >= 1:
+                struct.offline_log_dirs = (yield from array_steps(value, value.uuid))
+                value.finish()
+            elif tag == 1 and version >= 2:
+                struct.cordoned_log_dirs = (yield from nullable_array_steps(value, value.uuid))
                 value.finish()
             elif tag == 100:
                 struct.lease_start_time_ms = value.int64()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import array_steps, nested_steps
+from kraft_native.base.wire_steps import array_steps, nested_steps, nullable_struct_steps
 
 
 class TopicPartitions(Struct):
@@ -116,6 +116,19 @@ class ConsumerGroupHeartbeatResponse(Message):
             member_epoch=r.int32(),
             heartbeat_interval_ms=r.int32(),
             assignment=r.nullable_struct(Assignment.read, version),
+            unknown_tags=r.unknown_tags(),
+        )
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        return cls(
+            throttle_time_ms=r.int32(),
+            error_code=r.int16(),
+            error_message=r.nullable_string(),
+            member_id=r.nullable_string(),
+            member_epoch=r.int32(),
+            heartbeat_interval_ms=r.int32(),
+            assignment=(yield from nullable_struct_steps(r, Assignment.read_steps, version)),
             unknown_tags=r.unknown_tags(),
         )
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import array_steps, structs_steps
+from kraft_native.base.wire_steps import array_steps, structs_steps, tagged_struct_steps
 
 
 class ClassicProtocol(Struct):
@@ -146,7 +146,8 @@ class ConsumerGroupMemberMetadataValue(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0:
-                struct.classic_member_metadata = value.tagged_struct(ClassicMemberMetadata.read, version)
+                struct.classic_member_metadata = (yield from tagged_struct_steps(
+                    value, ClassicMemberMetadata.read_steps, version))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

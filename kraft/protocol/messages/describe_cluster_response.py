@@ -8,7 +8,7 @@ from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags, absent
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import structs_steps
+from kraft_native.base.wire_steps import array_steps, structs_steps
 
 
 class DescribeClusterBroker(Struct):
@@ -136,7 +136,7 @@ class DescribeClusterResponse(Message):
                 struct.lease_ended_ms = value.int64()
                 value.finish()
             elif tag == 101:
-                struct.lost_records = value.array(value.string)
+                struct.lost_records = (yield from array_steps(value, value.string))
                 value.finish()
             elif tag == 102:
                 struct.stray_partitions = value.int32()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import nested_steps, structs_steps
+from kraft_native.base.wire_steps import nested_steps, nullable_structs_steps, structs_steps
 
 
 class ReplicaState(Struct):
@@ -126,7 +126,7 @@ class PartitionData(Struct):
         unknown = []
         for tag, value in r.tags():
             if tag == 100:
-                struct.target_voters = value.nullable_structs(ReplicaState.read, version)
+                struct.target_voters = (yield from nullable_structs_steps(value, ReplicaState.read, version))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import nested_steps, nullable_structs_steps
+from kraft_native.base.wire_steps import nested_steps, nullable_structs_steps, structs_steps
 
 
 class EpochEndOffset(Struct):
@@ -386,7 +386,7 @@ class FetchResponse(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0 and version >= 16:
-                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                struct.node_endpoints = (yield from structs_steps(value, NodeEndpoint.read, version))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -238,7 +238,7 @@ class FetchSnapshotResponse(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0 and version >= 1:
-                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                struct.node_endpoints = (yield from structs_steps(value, NodeEndpoint.read, version))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -3,12 +3,13 @@
 Made by tools/protocol.py from schemas/messages/PartitionChangeRecord.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Tags, absent
 from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import nullable_array_steps
 
 
 class PartitionChangeRecord(Message):
@@ -82,6 +83,46 @@ class PartitionChangeRecord(Message):
                 value.finish()
             elif tag == 8 and version >= 1:
                 struct.directories = value.nullable_array(value.uuid)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            partition_id=r.int32(),
+            topic_id=r.uuid(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.isr = (yield from nullable_array_steps(value, value.int32))
+                value.finish()
+            elif tag == 1:
+                struct.leader = value.int32()
+                value.finish()
+            elif tag == 2:
+                struct.replicas = (yield from nullable_array_steps(value, value.int32))
+                value.finish()
+            elif tag == 3:
+                struct.removing_replicas = (yield from nullable_array_steps(value, value.int32))
+                value.finish()
+            elif tag == 4:
+                struct.adding_replicas = (yield from nullable_array_steps(value, value.int32))
+                value.finish()
+            elif tag == 5:
+                struct.leader_recovery_state = value.int8()
+                value.finish()
+            elif tag == 6 and version >= 2:
+                struct.eligible_leader_replicas = (yield from nullable_array_steps(value, value.int32))
+                value.finish()
+            elif tag == 7 and version >= 2:
+                struct.last_known_elr = (yield from nullable_array_steps(value, value.int32))
+                value.finish()
+            elif tag == 8 and version >= 1:
+                struct.directories = (yield from nullable_array_steps(value, value.uuid))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Tags, absent
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import array_steps
+from kraft_native.base.wire_steps import array_steps, nullable_array_steps
 
 
 class PartitionRecord(Message):
@@ -104,10 +104,10 @@ class PartitionRecord(Message):
                 struct.leader_recovery_state = value.int8()
                 value.finish()
             elif tag == 1 and version >= 2:
-                struct.eligible_leader_replicas = value.nullable_array(value.int32)
+                struct.eligible_leader_replicas = (yield from nullable_array_steps(value, value.int32))
                 value.finish()
             elif tag == 2 and version >= 2:
-                struct.last_known_elr = value.nullable_array(value.int32)
+                struct.last_known_elr = (yield from nullable_array_steps(value, value.int32))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

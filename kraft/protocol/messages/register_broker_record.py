@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags, absent
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import structs_steps
+from kraft_native.base.wire_steps import array_steps, nullable_array_steps, structs_steps
 
 
 class BrokerEndpoint(Struct):
@@ -157,10 +157,10 @@ class RegisterBrokerRecord(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0 and version >= 3:
-                struct.log_dirs = value.array(value.uuid)
+                struct.log_dirs = (yield from array_steps(value, value.uuid))
                 value.finish()
             elif tag == 1 and version >= 4:
-                struct.cordoned_log_dirs = value.nullable_array(value.uuid)
+                struct.cordoned_log_dirs = (yield from nullable_array_steps(value, value.uuid))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -8,7 +8,7 @@ from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import array_steps, nested_steps
+from kraft_native.base.wire_steps import array_steps, nested_steps, nullable_array_steps
 
 
 class TaskIds(Struct):
@@ -51,7 +51,7 @@ class TaskIds(Struct):
         unknown = []
         for tag, value in r.tags():
             if tag == 0:
-                struct.assignment_epochs = value.nullable_array(value.int32)
+                struct.assignment_epochs = (yield from nullable_array_steps(value, value.int32))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -8,7 +8,13 @@ from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import array_steps, nested_steps, nullable_nested_steps, structs_steps
+from kraft_native.base.wire_steps import (
+    array_steps,
+    nested_steps,
+    nullable_nested_steps,
+    nullable_struct_steps,
+    structs_steps,
+)
 
 
 class KeyValue(Struct):
@@ -462,7 +468,7 @@ class DescribedGroup(Struct):
             group_state=r.string(),
             group_epoch=r.int32(),
             assignment_epoch=r.int32(),
-            topology=r.nullable_struct(Topology.read, version),
+            topology=(yield from nullable_struct_steps(r, Topology.read_steps, version)),
             members=(yield from nested_steps(r, Member.read_steps, version)),
             authorized_operations=r.int32(),
             unknown_tags=r.unknown_tags(),

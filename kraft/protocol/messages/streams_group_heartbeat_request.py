@@ -12,6 +12,7 @@ from kraft_native.base.wire_steps import (
     array_steps,
     nested_steps,
     nullable_nested_steps,
+    nullable_struct_steps,
     nullable_structs_steps,
     structs_steps,
 )
@@ -403,7 +404,7 @@ class StreamsGroupHeartbeatRequest(Message):
             instance_id=r.nullable_string(),
             rack_id=r.nullable_string(),
             rebalance_timeout_ms=r.int32(),
-            topology=r.nullable_struct(Topology.read, version),
+            topology=(yield from nullable_struct_steps(r, Topology.read_steps, version)),
             active_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
             standby_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),
             warmup_tasks=(yield from nullable_nested_steps(r, TaskIds.read_steps, version)),

@@ -3,11 +3,12 @@
 Made by tools/protocol.py from schemas/messages/StreamsGroupMetadataValue.json: change that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Self
 
 from kraft.protocol.message import Message, Struct, Tags
 from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire_steps import nullable_structs_steps
 
 
 class LastAssignmentConfig(Struct):
@@ -70,6 +71,26 @@ class StreamsGroupMetadataValue(Message):
                 value.finish()
             elif tag == 1:
                 struct.last_assignment_configs = value.nullable_structs(LastAssignmentConfig.read, version)
+                value.finish()
+            else:
+                unknown.append((tag, value.rest()))
+        struct.unknown_tags = tuple(unknown)
+        return struct
+
+    @classmethod
+    def read_steps(cls, r: WireReader, version: int) -> Generator[None, None, Self]:
+        struct = cls(
+            epoch=r.int32(),
+            metadata_hash=r.int64(),
+        )
+        unknown = []
+        for tag, value in r.tags():
+            if tag == 0:
+                struct.validated_topology_epoch = value.int32()
+                value.finish()
+            elif tag == 1:
+                struct.last_assignment_configs = (yield from nullable_structs_steps(
+                    value, LastAssignmentConfig.read, version))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

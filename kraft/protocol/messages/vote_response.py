@@ -176,7 +176,7 @@ class VoteResponse(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 0 and version >= 1:
-                struct.node_endpoints = value.structs(NodeEndpoint.read, version)
+                struct.node_endpoints = (yield from structs_steps(value, NodeEndpoint.read, version))
                 value.finish()
             else:
                 unknown.append((tag, value.rest()))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kraft.protocol.message import ZERO_UUID, Message, Struct, Tags
 from kraft_native.base.wire import WireReader, WireWriter
-from kraft_native.base.wire_steps import nested_steps, structs_steps
+from kraft_native.base.wire_steps import nested_steps, nullable_structs_steps, structs_steps
 
 
 class Endpoint(Struct):
@@ -189,7 +189,7 @@ class VotersRecord(Message):
         unknown = []
         for tag, value in r.tags():
             if tag == 100:
-                struct.target_voters = value.nullable_structs(TargetVoter.read, version)
+                struct.target_voters = (yield from nullable_structs_steps(value, TargetVoter.read, version))
                 value.finish()
             elif tag == 101:
                 struct.cluster_id = value.nullable_string()

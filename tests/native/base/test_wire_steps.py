@@ -3,11 +3,13 @@
 import random
 from collections.abc import Generator
 from typing import TypeVar
+from uuid import UUID
 
 import pytest
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import MessageSizeError
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.end_txn_response import EndTxnResponse
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -20,6 +22,11 @@ from kraft.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
+)
+from kraft.protocol.messages.streams_group_heartbeat_request import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    Topology,
 )
 from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
 from kraft_native.base.wire import WireReader
@@ -63,6 +70,21 @@ def test_long_messages_are_the_same_in_steps_and_give_way(topics: int) -> None:
     decoded, read = run(ListOffsetsRequest.decode_steps(data, 11, 10 * MANY))
     assert decoded == request
     assert written >= MANY / 128 and read >= MANY / 128
+
+
+def test_a_nullable_struct_gives_way_for_its_arrays() -> None:
+    request = StreamsGroupHeartbeatRequest(topology=Topology(subtopologies=[
+        Subtopology(subtopology_id="0", source_topics=["topic"] * MANY)]))
+    decoded, read = run(StreamsGroupHeartbeatRequest.decode_steps(request.encode(0), 0, 2 * MANY))
+    assert decoded == request
+    assert read >= MANY / 512
+
+
+def test_a_tag_gives_way_for_its_array() -> None:
+    request = BrokerHeartbeatRequest(offline_log_dirs=[UUID(int=number) for number in range(MANY)])
+    decoded, read = run(BrokerHeartbeatRequest.decode_steps(request.encode(2), 2, 2 * MANY))
+    assert decoded == request
+    assert read >= MANY / 512
 
 
 def test_fields_after_a_long_array_stay_after_it() -> None:
