@@ -47,6 +47,7 @@ GROUP_CONFIGS: Final = {
 }
 TIMESTAMPS: Final = (-1, -2, -3, -4, -5, -6, -7, 0, 1_700_000_000_000, 1_700_000_000_500, 1_900_000_000_000)
 KINDS: Final[dict[str, tuple[int, int]]] = {
+    "uint16": (0, (1 << 16) - 1),
     "int8": (-(1 << 7), (1 << 7) - 1), "int16": (-(1 << 15), (1 << 15) - 1), "int32": (-(1 << 31), (1 << 31) - 1),
     "int64": (-(1 << 63), (1 << 63) - 1)}
 
@@ -174,7 +175,7 @@ class _Request:
             low, high = KINDS[field.kind]
             if not field.is_array and self.source.random() < DEFAULT_SHARE:
                 return default_value(self.schema, field)
-            return self.source.choice((-1, 0, 0, 0, 1, 1, 2, 100, low, high))
+            return self.source.choice((max(-1, low), 0, 0, 0, 1, 1, 2, 100, low, high))
         if field.kind == "float64":
             return self.source.choice((0.0, 1.0, 1000.5, -1.0))
         if field.kind == "uuid":

@@ -7,8 +7,8 @@ from kraft.broker.access.consumer_groups import HEARTBEAT_CHECK
 from kraft.broker.access.rules import Call, Check, Elements, plainly
 from kraft.broker.access.serving import serve_elements
 from kraft.broker.api import Steps
-from kraft.broker.groups.streams.heartbeats import is_well_formed
-from kraft.broker.groups.streams.topology import topology_of
+from kraft.broker.groups.streams.heartbeats import TOPOLOGY_MAX
+from kraft.broker.groups.streams.topology import is_larger, topology_of
 from kraft.broker.topology_names import refusal_of_names
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.streams_group_describe_response import (
@@ -28,13 +28,14 @@ HIDDEN: Final = "The described group uses topics that the client is not authoriz
 
 
 def streams_group_heartbeat(call: Call) -> Steps:
-    """Serve a member of a group that the client may read, which names only topics that it may describe. A request that
-    no group could serve is refused for that first, as Kafka does."""
+    """Serve a member of a group that the client may read, which names only topics that it may describe. Names that no
+    topic may have are refused first, as Kafka does."""
     request = call.request
     if not HEARTBEAT_CHECK.passes(call.access, request):
         call.answer(plainly(call, request, HEARTBEAT_CHECK.error))
         return
-    topology = topology_of(request.topology) if request.topology is not None and is_well_formed(request) else None
+    is_checked = request.topology is not None and not is_larger(request.topology, TOPOLOGY_MAX)
+    topology = topology_of(request.topology) if is_checked else None
     if topology is not None and not (yield from refusal_of_names(topology)):
         for topic in topology.named_topics:
             if not call.access.may(NAMED_CHECK.operation, NAMED_CHECK.resource, topic):

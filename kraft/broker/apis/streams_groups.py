@@ -14,9 +14,9 @@ from kraft.broker.broker import Broker
 from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
 from kraft.broker.groups.streams import requests
 from kraft.broker.groups.streams.configuring import StatusCode
-from kraft.broker.groups.streams.heartbeats import is_well_formed
+from kraft.broker.groups.streams.heartbeats import TOPOLOGY_MAX
 from kraft.broker.groups.streams.serving import Outcome
-from kraft.broker.groups.streams.topology import InternalTopic, topology_of
+from kraft.broker.groups.streams.topology import InternalTopic, is_larger, topology_of
 from kraft.broker.request_parts import serve_in_parts
 from kraft.broker.topology_names import refusal_of_names
 from kraft.metadata.versions import STREAMS_VERSION
@@ -45,10 +45,9 @@ def serve(broker: Broker, request: Any, context: RequestContext, answer: Answer)
         return
 
     # The coordinator refuses a topology that is too large.
-    is_checked = request.topology is not None and is_well_formed(request)
+    is_checked = request.topology is not None and not is_larger(request.topology, TOPOLOGY_MAX)
     if is_checked and (message := (yield from refusal_of_names(topology_of(request.topology)))):
-        answer(StreamsGroupHeartbeatResponse(error_code=ErrorCode.STREAMS_INVALID_TOPOLOGY, error_message=message,
-                                             status=None))
+        answer(StreamsGroupHeartbeatResponse(error_code=ErrorCode.STREAMS_INVALID_TOPOLOGY, error_message=message))
         return
 
     def done(outcome: Outcome) -> None:
@@ -67,7 +66,7 @@ def _refuse(request: Any, answer: Answer) -> Steps:
                                          request.group_ids)
         answer(StreamsGroupDescribeResponse(groups=described))
     else:
-        answer(StreamsGroupHeartbeatResponse(error_code=error, error_message=error.message, status=None))
+        answer(StreamsGroupHeartbeatResponse(error_code=error, error_message=error.message))
 
 
 def _create(broker: Broker, outcome: Outcome, context: RequestContext, answer: Answer) -> Steps:

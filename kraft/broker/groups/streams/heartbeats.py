@@ -91,15 +91,6 @@ def check_form(request: StreamsGroupHeartbeatRequest) -> None:
         _check_topology(topology_of(request.topology))
 
 
-def is_well_formed(request: StreamsGroupHeartbeatRequest) -> bool:
-    """Return whether a group could serve the request."""
-    try:
-        check_form(request)
-    except RefusedError:
-        return False
-    return True
-
-
 def _need(holds: object, message: str) -> None:
     if not holds:
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)

@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 
 def refusal(error: ErrorCode, message: str | None = None) -> Outcome:
     """Return the outcome for `error`."""
-    return Outcome(StreamsGroupHeartbeatResponse(error_code=error, error_message=message, status=None))
+    return Outcome(StreamsGroupHeartbeatResponse(error_code=error, error_message=message))
 
 
 def cluster_of(state: GroupShard, group_id: str) -> StreamsCluster:
