@@ -42,11 +42,13 @@ GIGABYTE: Final = 1e9
 MANY_TOPICS: Final = 1_300
 """Topics before a restart: those of `topic_rows` are fewer."""
 UNMEASURED: Final = 20
-"""Topics that each turn creates first: before it the nodes were stopped, and catch up with their timers."""
+"""Topics that each turn creates before the measured ones. Before a turn the nodes are stopped by a signal. They catch
+up with their timers meanwhile."""
 SINGLES: Final = 10
 SINGLE_TURNS: Final = 10
-BATCH_TURNS: Final = 4
 """Topics created one by one in one turn, and its turns."""
+BATCH_TURNS: Final = 4
+"""Turns of 1,000 topics."""
 
 
 def start_rows(pair: Pair, elapsed: Figure, memory: Figure, *, file_pages: bool = True) -> list[Figure]:

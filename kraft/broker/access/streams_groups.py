@@ -7,8 +7,7 @@ from kraft.broker.access.consumer_groups import HEARTBEAT_CHECK
 from kraft.broker.access.rules import Call, Check, Elements, plainly
 from kraft.broker.access.serving import serve_elements
 from kraft.broker.api import Steps
-from kraft.broker.groups.streams.heartbeats import TOPOLOGY_MAX
-from kraft.broker.groups.streams.topology import is_larger, topology_of
+from kraft.broker.groups.streams.heartbeats import topology_to_check
 from kraft.broker.topology_names import refusal_of_names
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.streams_group_describe_response import (
@@ -34,8 +33,7 @@ def streams_group_heartbeat(call: Call) -> Steps:
     if not HEARTBEAT_CHECK.passes(call.access, request):
         call.answer(plainly(call, request, HEARTBEAT_CHECK.error))
         return
-    is_checked = request.topology is not None and not is_larger(request.topology, TOPOLOGY_MAX)
-    topology = topology_of(request.topology) if is_checked else None
+    topology = topology_to_check(request)
     if topology is not None and not (yield from refusal_of_names(topology)):
         for topic in topology.named_topics:
             if not call.access.may(NAMED_CHECK.operation, NAMED_CHECK.resource, topic):

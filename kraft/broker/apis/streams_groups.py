@@ -14,9 +14,9 @@ from kraft.broker.broker import Broker
 from kraft.broker.coordinator.answer import RequestContext as CoordinatorContext
 from kraft.broker.groups.streams import requests
 from kraft.broker.groups.streams.configuring import StatusCode
-from kraft.broker.groups.streams.heartbeats import TOPOLOGY_MAX
+from kraft.broker.groups.streams.heartbeats import topology_to_check
 from kraft.broker.groups.streams.serving import Outcome
-from kraft.broker.groups.streams.topology import InternalTopic, is_larger, topology_of
+from kraft.broker.groups.streams.topology import InternalTopic
 from kraft.broker.request_parts import serve_in_parts
 from kraft.broker.topology_names import refusal_of_names
 from kraft.metadata.versions import STREAMS_VERSION
@@ -44,9 +44,8 @@ def serve(broker: Broker, request: Any, context: RequestContext, answer: Answer)
         yield from serve_in_parts(request, describe, answer, context.run)
         return
 
-    # The coordinator refuses a topology that is too large.
-    is_checked = request.topology is not None and not is_larger(request.topology, TOPOLOGY_MAX)
-    if is_checked and (message := (yield from refusal_of_names(topology_of(request.topology)))):
+    topology = topology_to_check(request)
+    if topology is not None and (message := (yield from refusal_of_names(topology))):
         answer(StreamsGroupHeartbeatResponse(error_code=ErrorCode.STREAMS_INVALID_TOPOLOGY, error_message=message))
         return
 

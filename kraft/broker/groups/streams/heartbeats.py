@@ -91,6 +91,14 @@ def check_form(request: StreamsGroupHeartbeatRequest) -> None:
         _check_topology(topology_of(request.topology))
 
 
+def topology_to_check(request: StreamsGroupHeartbeatRequest) -> Topology | None:
+    """Return the topology whose names are checked before the form; None without one, or when it is too large: then
+    `check_form` refuses it."""
+    if request.topology is None or is_larger(request.topology, TOPOLOGY_MAX):
+        return None
+    return topology_of(request.topology)
+
+
 def _need(holds: object, message: str) -> None:
     if not holds:
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
