@@ -5,7 +5,7 @@ take effect together or not at all. Topics are decided in steps: a topic may hav
 """
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
@@ -139,11 +139,13 @@ def _create_topic(
     records = [Record(TopicRecord(name=topic.name, topic_id=topic_id)), *config_records]
     created = TopicImage(topic.name, topic_id, partitions)
     records += yield from partition_records(context, created, partitions)
-    return records, CreatableTopicResult(
+    result = CreatableTopicResult(
         name=topic.name, topic_id=topic_id, error_message=None, num_partitions=len(partitions),
-        replication_factor=len(partitions[0].replicas),
-        configs=_all_configs(context, configs, known) if context.api_version >= _CONFIGS_SINCE else [],
-    )
+        replication_factor=len(partitions[0].replicas))
+    if context.api_version >= _CONFIGS_SINCE:
+        # Set and not given, because that copies it: a list that topics have in common is encoded once.
+        result.configs = _all_configs(context, configs, known)
+    return records, result
 
 
 def _partitions_of(
@@ -173,7 +175,7 @@ def _partitions_of(
 
 def _all_configs(
     context: Context, configs: Mapping[str, str], known: ConfigsByOverrides
-) -> Sequence[CreatableTopicConfigs]:
+) -> list[CreatableTopicConfigs]:
     """Return all settings of a new topic. `known` keeps them for the topics of the request that have the same
     overrides."""
     key = tuple(configs.items())

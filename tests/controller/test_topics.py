@@ -106,6 +106,14 @@ def test_names_that_collide_in_metrics(world: World) -> None:
     assert create(world, topic("c.d_e"))["c.d_e"].error_code == ErrorCode.NONE
 
 
+def test_topics_with_the_same_settings_have_them_in_common(world: World) -> None:
+    """Such a list is encoded once for all of them."""
+    configs = [CreatableTopicConfig(name="cleanup.policy", value="compact")]
+    made = create(world, topic("a"), topic("b", configs=configs), topic("c"))
+    assert made["a"].configs is made["c"].configs
+    assert made["a"].configs != made["b"].configs
+
+
 def test_internal_settings_are_listed_where_they_are_set(world: World) -> None:
     """Kafka Streams sets and reads them."""
     name = "internal.segment.bytes"

@@ -10,6 +10,11 @@ import pytest
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import MessageSizeError
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
 from kraft.protocol.messages.end_txn_response import EndTxnResponse
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -29,7 +34,7 @@ from kraft.protocol.messages.streams_group_heartbeat_request import (
     Topology,
 )
 from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
-from kraft_native.base.wire import WireReader
+from kraft_native.base.wire import WireReader, WireWriter
 from kraft_native.base.wire_steps import array_steps, nested_steps, short_codes, structs_steps
 from tests.protocol.json_form import schemas
 from tests.protocol.samples import sample
@@ -93,6 +98,51 @@ def test_fields_after_a_long_array_stay_after_it() -> None:
         topics=[MetadataResponseTopic(name=f"t{number}", partitions=partitions[:number], topic_authorized_operations=7)
                 for number in range(100)], cluster_id="last", cluster_authorized_operations=9)
     assert b"".join(run(response.encode_steps(10))[0]) == response.encode(10)
+
+
+class CountedConfig(CreatableTopicConfigs):
+    """A setting that counts how often it is written."""
+
+    __slots__ = ("written",)
+    written: int
+
+    def write(self, w: WireWriter, version: int) -> None:
+        self.written += 1
+        super().write(w, version)
+
+
+def settings(count: int, size: int = 5) -> list[CreatableTopicConfigs]:
+    found = [CountedConfig(name=f"name{number}", value="v" * size) for number in range(count)]
+    for each in found:
+        each.written = 0
+    return list(found)
+
+
+def in_steps(response: CreateTopicsResponse, *lists: list[CreatableTopicConfigs]) -> list[int]:
+    """Compare both encodings; return how often each list was written in steps."""
+    whole = response.encode(7)
+    before = [each[0].written for each in lists]  # type: ignore[attr-defined]
+    assert b"".join(run(response.encode_steps(7))[0]) == whole
+    return [each[0].written - count for each, count in zip(lists, before, strict=True)]  # type: ignore[attr-defined]
+
+
+def test_an_array_that_structs_have_in_common_is_encoded_once() -> None:
+    topics = [CreatableTopicResult(name=f"t{number}") for number in range(1000)]
+    common = settings(33)
+    for topic in topics:
+        topic.configs = common
+    assert in_steps(CreateTopicsResponse(topics=topics), common)[0] < 20      # once, and again for each large part
+    other = settings(20)
+    topics[3].configs = topics[4].configs = other
+    assert in_steps(CreateTopicsResponse(topics=topics[:10]), common, other) == [2, 1]
+    topics[6].configs = list(common)
+    topics[7].configs = None
+    topics[8].configs = []
+    assert in_steps(CreateTopicsResponse(topics=topics[:10]), common, other) == [4, 1]
+    large = settings(33, 1000)
+    for topic in topics:
+        topic.configs = large
+    assert in_steps(CreateTopicsResponse(topics=topics[:100]), large) == [100]
 
 
 def test_parts_are_large() -> None:
