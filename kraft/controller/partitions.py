@@ -16,13 +16,20 @@ def placed_partitions(
     context: Context, ring: Ring, first: int, count: int, replicas: int, rotation: int
 ) -> Generator[None, None, dict[int, PartitionRegistration]]:
     """Return new partitions, from index `first` on, on brokers of the controller's choice; `ring` are the candidates
-    (`ring_of`). Works in steps, like the functions below."""
+    (`ring_of`). Works in steps, like the functions below. Small topics of a request that begin at the same place of the
+    ring are placed once."""
+    key = count, replicas, ring.place_of(rotation)
+    known = ring.known.get(key)
+    if known is not None:
+        return dict(enumerate(known, first))
     places = yield from place(ring, count, replicas, rotation)
     created: dict[int, PartitionRegistration] = {}
     for number, chosen in enumerate(places):
         if number % STEP == STEP - 1:
             yield
         created[first + number] = _registration(context, chosen)
+    if count <= STEP:
+        ring.known[key] = tuple(created.values())
     return created
 
 

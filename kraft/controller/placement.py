@@ -14,12 +14,12 @@ others. `rotation` is the starting point: callers vary it, so that small topics 
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import lru_cache
-from math import gcd
+from math import gcd, lcm
 from operator import attrgetter
 from typing import Final
 
 from kraft.controller.decision import STEP, RefusedError
-from kraft.metadata.image import BrokerRegistration
+from kraft.metadata.image import BrokerRegistration, PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 
 SPREAD: Final = 2_654_435_761
@@ -32,7 +32,7 @@ _id_of = attrgetter("broker_id")
 class Ring:
     """The brokers that can get replicas, by rack; created once for all topics of a request. The ids are in order."""
 
-    __slots__ = ("count", "racks", "unfenced")
+    __slots__ = ("count", "known", "period", "racks", "unfenced")
 
     def __init__(self, brokers: Iterable[BrokerRegistration]) -> None:
         self.count = 0
@@ -46,6 +46,15 @@ class Ring:
                 self.unfenced.append(broker.broker_id)
         self.racks = [by_rack[name] for name in sorted(by_rack)]
         """The unfenced and the fenced brokers of each rack, by its name."""
+        sizes = [len(ids) for rack in self.racks for ids in rack if ids]
+        self.period = max(1, len(self.racks)) * lcm(*sizes)
+        """Places at which `place` can begin. Topics that begin at the same place get the same brokers."""
+        self.known: dict[tuple[int, int, int], tuple[PartitionRegistration, ...]] = {}
+        """New partitions of small topics, by their number, their replicas, and where they begin."""
+
+    def place_of(self, rotation: int) -> int:
+        """Return at which place of the ring a topic begins."""
+        return _start(rotation) % self.period
 
 
 def ring_of(brokers: Mapping[int, BrokerRegistration]) -> Ring:
@@ -58,6 +67,10 @@ def all_cordoned(broker: BrokerRegistration) -> bool:
     """Return whether no directory of the broker may get new replicas (KIP-1066)."""
     cordoned = broker.cordoned_log_dirs or ()
     return bool(broker.log_dirs) and all(directory in cordoned for directory in broker.log_dirs)
+
+
+def _start(rotation: int) -> int:
+    return rotation * SPREAD >> 16
 
 
 class _Rounds:
@@ -139,7 +152,7 @@ def place(
     leaders = dict.fromkeys(ring.unfenced, 0)
     if not leaders:
         raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced")
-    racks = _racks_of(ring, rotation * SPREAD >> 16)
+    racks = _racks_of(ring, _start(rotation))
     leading = [rack for rack in racks if rack.may_lead]
     found: list[tuple[int, ...]] = []
     for number in range(partitions):

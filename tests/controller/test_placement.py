@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,12 +12,14 @@ from hypothesis import strategies as st
 
 from kraft.controller import placement
 from kraft.controller.decision import STEP, RefusedError
+from kraft.controller.partitions import placed_partitions
 from kraft.controller.placement import Ring, ring_of
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import EMPTY, BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.register_broker_record import RegisterBrokerRecord
+from kraft.steps import finish
 from tests.controller.world import World
 
 
@@ -119,6 +123,34 @@ def test_small_topics_do_not_all_begin_at_one_broker() -> None:
         first = Counter(place(ring, 1, 1, rotation)[0][0] for rotation in range(0, 400 * step, step))
         assert len(first) == 4
         assert min(first.values()) > 50
+
+
+@given(st.lists(st.tuples(st.sampled_from(("a", "b", "c")), st.booleans()), min_size=1, max_size=8),
+       st.integers(1, 3), st.integers(1, 3), st.integers(0, 1 << 40))
+def test_small_topics_of_a_request_are_placed_as_each_alone(
+    kinds: list[tuple[str, bool]], partitions: int, replicas: int, first: int,
+) -> None:
+    brokers = {0: broker(0), **{broker_id: broker(broker_id, rack, fenced=fenced)
+                                for broker_id, (rack, fenced) in enumerate(kinds, 1)}}
+    replicas = min(replicas, len(brokers))
+    context: Any = SimpleNamespace(image=SimpleNamespace(brokers=brokers),
+                                   is_active=lambda broker_id: brokers[broker_id].active)
+    ring = ring_of(brokers)
+    for rotation in range(first, first + 200):
+        together = finish(placed_partitions(context, ring, 4, partitions, replicas, rotation))
+        alone = finish(placement.place(ring_of(brokers), partitions, replicas, rotation))
+        assert [each.replicas for each in together.values()] == alone
+        assert list(together) == list(range(4, 4 + partitions))
+    assert len(ring.known) <= ring.period
+
+
+def test_large_topics_are_not_kept() -> None:
+    brokers = {0: broker(0)}
+    context: Any = SimpleNamespace(image=SimpleNamespace(brokers=brokers), is_active=lambda _id: True)
+    ring = ring_of(brokers)
+    for count in (STEP + 1, STEP):
+        assert len(finish(placed_partitions(context, ring, 0, count, 1, 0))) == count
+    assert list(ring.known) == [(STEP, 1, 0)]
 
 
 def test_which_brokers_count() -> None:
