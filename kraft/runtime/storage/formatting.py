@@ -41,6 +41,8 @@ META_PROPERTIES: Final = "meta.properties"
 NAMED_MAX: Final = 3
 KEEP_DATA: Final = "kraft storage format --keep-data"
 NAMED_LATER: Final = "(its first leader makes the id)"
+DASH_BITS: Final = 62
+"""First six bits of an id whose text begins with a dash."""
 
 # Draws a random id, such as `uuid.uuid4`.
 DrawId = Callable[[], UUID]
@@ -99,10 +101,10 @@ class LogDirInfo:
 
 
 def random_id(draw: DrawId) -> UUID:
-    """Draw a random id that is valid for directories, topics and clusters."""
+    """Draw a random id that is valid for directories, topics and clusters: its text may not begin with a dash."""
     while True:
         found = draw()
-        if found.int >= RESERVED_IDS and not id_text(found).startswith("-"):
+        if found.int >= RESERVED_IDS and found.int >> 122 != DASH_BITS:
             return found
 
 

@@ -1,12 +1,15 @@
 """Formatting: Kafka's files with Kafka's content, idempotent, and safe against an interruption at any point."""
 
 import errno
+import random
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from kraft.metadata.snapshot import decode_snapshot
+from kraft.protocol.ids import id_text
 from kraft.runtime.storage.formatting import (
     BOOTSTRAP_CHECKPOINT,
     FormatRequest,
@@ -14,6 +17,7 @@ from kraft.runtime.storage.formatting import (
     describe,
     feature_levels,
     format_storage,
+    random_id,
     read_bootstrap,
 )
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME
@@ -98,6 +102,20 @@ def test_bad_requests(tmp_path: Path, fields: dict[str, Any], match: str) -> Non
     with pytest.raises(InvalidArgumentError, match=match):
         format_storage(request(*fields.pop("directories", (tmp_path / "d",)), **fields), NOW_MS, ids())
     assert not (tmp_path / "d").exists() or not describe(tmp_path / "d").formatted
+
+
+def test_a_random_id_does_not_look_like_an_option() -> None:
+    source = random.Random(3)
+    drawn: list[UUID] = []
+
+    def draw() -> UUID:
+        drawn.append(UUID(int=source.getrandbits(128)))
+        return drawn[-1]
+
+    found = [random_id(draw) for _ in range(2000)]
+    assert found == [each for each in drawn if not id_text(each).startswith("-")]
+    assert len(found) < len(drawn)
+    assert random_id(iter([UUID(int=99), UUID(int=100)]).__next__) == UUID(int=100)
 
 
 def test_feature_defaults() -> None:
