@@ -71,8 +71,8 @@ def partition_record(
 ) -> Record:
     """Return the record that creates this partition. Fields that the version does not have are omitted."""
     record = PartitionRecord(
-        partition_id=index, topic_id=topic.topic_id, replicas=list(partition.replicas), isr=list(partition.isr),
-        removing_replicas=list(partition.removing_replicas), adding_replicas=list(partition.adding_replicas),
+        partition_id=index, topic_id=topic.topic_id, replicas=partition.replicas, isr=partition.isr,
+        removing_replicas=partition.removing_replicas, adding_replicas=partition.adding_replicas,
         leader=partition.leader, leader_recovery_state=partition.leader_recovery_state,
         leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch,
     )

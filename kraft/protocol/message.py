@@ -126,12 +126,15 @@ class Message(Struct):
             raise MalformedMessageError(f"{cls.__name__} version {version}: {error}") from None
         return message
 
-    def encode(self, version: int) -> bytes:
-        """Return the message as bytes. Raise `UnsupportedVersionError` for a version outside `VERSIONS` or a field that
-        `version` cannot carry, and `InvalidArgumentError` for a value outside its type's range."""
+    def encode(self, version: int, frame: bytes = b"") -> bytes:
+        """Return the message as bytes, after those of `frame`. Raise `UnsupportedVersionError` for a version outside
+        `VERSIONS` or a field that `version` cannot carry, and `InvalidArgumentError` for a value outside its type's
+        range."""
         if version not in self.VERSIONS:
             raise _unknown_version(type(self), version)
         w = WireWriter(version >= self.FLEXIBLE_FROM)
+        if frame:
+            w.raw(frame)
         try:
             self.write(w, version)
         except OverflowError as error:

@@ -12,6 +12,7 @@ remain, raise `MalformedMessageError`.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from kraft.protocol.message import Message
 from kraft.protocol.record_types import (
@@ -34,14 +35,18 @@ KEY_VERSION = 0
 
 def encode_record(message: Message, version: int) -> bytes:
     """Return the value of a record of the metadata log."""
-    if METADATA_RECORDS.get(message.API_KEY) != type(message).__name__:
-        raise InvalidArgumentError(f"{type(message).__name__} is not a record of the metadata log")
-    payload = message.encode(version)
+    return message.encode(version, _record_frame(message.API_KEY, type(message).__name__, version))
+
+
+@lru_cache(maxsize=256)
+def _record_frame(kind: int, name: str, version: int) -> bytes:
+    """Return what precedes a message of that class in a record of the metadata log."""
+    if METADATA_RECORDS.get(kind) != name:
+        raise InvalidArgumentError(f"{name} is not a record of the metadata log")
     w = WireWriter()
     w.uvarint(FRAME_VERSION)
-    w.uvarint(message.API_KEY)
+    w.uvarint(kind)
     w.uvarint(version)
-    w.raw(payload)
     return w.finish()
 
 
