@@ -55,13 +55,13 @@ Result = TypeVar("Result", LegacyResult, AlterConfigsResourceResponse)
 
 def new_topic_configs(context: Context, topic: CreatableTopic) -> tuple[dict[str, str], list[Record]]:
     """Return the settings of a new topic, and their records. INVALID_CONFIG for settings that are not allowed."""
+    if not topic.configs:
+        return {}, []
     unset = [config.name for config in topic.configs if config.value is None]
     if unset:
         raise RefusedError(ErrorCode.INVALID_CONFIG,
                            f"a new topic's settings need values: {', '.join(unset[:NAMED_MAX])}")
     configs = {config.name: config.value for config in topic.configs if config.value is not None}
-    if not configs:
-        return {}, []
     resource = Resource(TOPIC_RESOURCE, topic.name)
     context.rules.check(resource, configs, {})
     return configs, _records(context.image, resource, configs)

@@ -253,7 +253,10 @@ class MetadataDelta:
         if len(directories) != len(record.replicas):
             raise MetadataLogError(f"PartitionRecord of topic id {record.topic_id} has {len(directories)} directories "
                                    f"for {len(record.replicas)} replicas")
-        self._open_partitions(self._topic(record.topic_id, record))[record.partition_id] = PartitionRegistration(
+        partitions = self._partitions.get(record.topic_id)     # usual case: the topic is new, or open for another one
+        if partitions is None:
+            partitions = self._open_partitions(self._topic(record.topic_id, record))
+        partitions[record.partition_id] = PartitionRegistration(
             replicas=tuple(record.replicas), directories=directories, isr=tuple(record.isr),
             leader=record.leader, leader_epoch=record.leader_epoch, partition_epoch=record.partition_epoch,
             leader_recovery_state=record.leader_recovery_state,

@@ -5,7 +5,7 @@ visible with the end. When AbortTransactionRecord comes instead, they never do.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.errors import MetadataLogError
@@ -18,7 +18,7 @@ from kraft.protocol.record_frames import decode_record
 from kraft_native.batch.batch import Batch
 from kraft_native.batch.records import records
 
-_TRANSACTION_RECORDS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+_TRANSACTION_RECORDS: Final = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
 class LoggedRecord(NamedTuple):
@@ -59,7 +59,7 @@ class Replayer:
 
     def replay(self, record: object, offset: int, epoch: int, timestamp_ms: int) -> None:
         """Apply the record at `offset`; offsets ascend."""
-        if isinstance(record, _TRANSACTION_RECORDS):
+        if type(record) in _TRANSACTION_RECORDS:
             self._transaction(record, offset)
         else:
             self._delta.replay(record)

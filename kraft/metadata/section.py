@@ -26,20 +26,22 @@ class Section(Generic[Key, Value]):
         return self.before if self._copy is None else self._copy
 
     def get(self, key: Key) -> Value | None:
-        return self.now.get(key)
+        return (self.before if self._copy is None else self._copy).get(key)
 
     def put(self, key: Key, value: Value) -> None:
-        self._open(key)[key] = value
+        if self._copy is None:
+            self._copy = dict(self.before)
+        self.touched[key] = None
+        self._copy[key] = value
 
     def remove(self, key: Key) -> Value | None:
         """Remove the key, if it exists, and return its value."""
-        return self._open(key).pop(key, None) if key in self.now else None
-
-    def _open(self, key: Key) -> dict[Key, Value]:
-        self.touched[key] = None
+        if key not in self.now:
+            return None
         if self._copy is None:
             self._copy = dict(self.before)
-        return self._copy
+        self.touched[key] = None
+        return self._copy.pop(key)
 
 
 class PersistentSection(Generic[Key, Value]):

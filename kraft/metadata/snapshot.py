@@ -70,18 +70,15 @@ def partition_record(
     topic: TopicImage, index: int, partition: PartitionRegistration, version: MetadataVersion
 ) -> Record:
     """Return the record that creates this partition. Fields that the version does not have are omitted."""
-    record = PartitionRecord(
+    return Record(PartitionRecord(
         partition_id=index, topic_id=topic.topic_id, replicas=partition.replicas, isr=partition.isr,
         removing_replicas=partition.removing_replicas, adding_replicas=partition.adding_replicas,
         leader=partition.leader, leader_recovery_state=partition.leader_recovery_state,
         leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch,
-    )
-    if version.directories:
-        record.directories = list(partition.directories)
-    if version.elr:
-        record.eligible_leader_replicas = list(partition.elr) or None
-        record.last_known_elr = list(partition.last_known_elr) or None
-    return Record(record, version.partition_record)
+        directories=partition.directories if version.directories else (),
+        eligible_leader_replicas=(partition.elr or None) if version.elr else None,
+        last_known_elr=(partition.last_known_elr or None) if version.elr else None,
+    ), version.partition_record)
 
 
 def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> Iterator[Record]:
