@@ -97,6 +97,8 @@ def _configs(element: Any) -> int:
 def _configs_weight(element: Any) -> int:
     """Return the weight of settings. The parts of a list are read too, so a long value counts as several settings."""
     configs = element.configs
+    if not configs:
+        return 0
     if len(configs) > ENTRIES_MAX:
         return len(configs)            # refused: no value is read
     return len(configs) + sum(len(each.value or "") for each in configs) // VALUE_CHARACTERS
