@@ -215,7 +215,10 @@ cdef Py_ssize_t collect_codes(object struct, list codes, Py_ssize_t left) except
 
 
 cdef bint is_struct(object value) except -1:
-    return hasattr(type(value), "read_steps")
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or kind is tuple or value is None:
+        return False                   # most fields: to miss an attribute takes ten times as long
+    return hasattr(kind, "read_steps")
 
 
 cdef tuple fields_of(object kind):
