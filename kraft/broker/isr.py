@@ -10,7 +10,6 @@ and go into one request, up to `PROPOSALS_MAX`. A proposal that the metadata has
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
 from uuid import UUID
@@ -37,6 +36,7 @@ from kraft.protocol.messages.alter_partition_request import (
 from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
 from kraft.protocol.messages.alter_partition_response import PartitionData as Outcome
 from kraft.steps import finish
+from kraft.structs import mutable
 
 PROPOSALS_MAX: Final = 500
 """Proposals of one request. The others follow when it is answered."""
@@ -73,7 +73,7 @@ class Replicated(Protocol):
     def broker_epoch_of(self, node_id: int) -> int: ...
 
 
-@dataclass(slots=True)
+@mutable
 class Led:
     """A led partition. `isr` is the last committed set, of `partition_epoch`; `proposed` may be in force too."""
 

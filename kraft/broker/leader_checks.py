@@ -20,12 +20,13 @@ The metadata log alone decides which broker leads. This module only decides when
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final
 
 from kraft.deadlines import NEVER_MS
 from kraft.metadata.image import EMPTY, BrokerRegistration, MetadataImage
+from kraft.structs import mutable
 
 REFUSED_LIMIT_MS: Final = 1_000
 """Longest time for which an answer is held for a leader whose address refuses. It covers an election of the controller
@@ -46,7 +47,7 @@ OnChecked = Callable[[tuple[int, ...]], None]
 """Receives the ids of the leaders that a client must not be sent to."""
 
 
-@dataclass(slots=True, eq=False)
+@mutable(eq=False)
 class _Held:
     """One held answer. `checks` counts the leaders that are not checked yet. `refused` holds the epochs of those that
     refused."""
@@ -57,7 +58,7 @@ class _Held:
     refused: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
+@mutable(eq=False)
 class _Leader:
     """One incarnation of a broker. `held` wait for the check under way, `queued` for the next one."""
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 BEHIND_MS_MAX: Final = 5_000
 """Time that committed metadata may wait for its application."""

@@ -7,7 +7,7 @@ connections to leaders, and Fetches that fail.
 
 from enum import Enum, auto
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 
 class ProposalReason(Enum):

@@ -5,7 +5,7 @@ from typing import Final
 
 from kraft.config.errors import InvalidConfigError
 from kraft.config.setting import Value
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 CLASS: Final = "authorizer.class.name"
 SUPER_USERS: Final = "super.users"

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from kraft.config import tables
 from kraft.config.errors import InvalidConfigError
 from kraft.config.setting import UNKNOWN, Setting, Value
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 
 class Source(IntEnum):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kraft.config.errors import InvalidConfigError
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 USER_PREFIX: Final = "user_"

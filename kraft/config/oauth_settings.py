@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from kraft.config.errors import InvalidConfigError
 from kraft.config.jaas import Login
 from kraft.config.setting import Value
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

@@ -24,7 +24,7 @@ from kraft.config.oauth_settings import (
     token_rules,
 )
 from kraft.config.setting import Value
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")

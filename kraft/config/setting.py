@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Final
 
 from kraft.config.errors import InvalidConfigError
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 Value = bool | int | float | str | list[str] | None
 

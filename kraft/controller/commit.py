@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.metadata.image import Endpoint
+from kraft.structs import immutable
 
 
 @immutable

@@ -21,7 +21,6 @@ Records that must take effect together are still appended in one batch. The othe
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -75,6 +74,7 @@ from kraft.protocol.messages.partition_change_record import PartitionChangeRecor
 from kraft.protocol.record_frames import encode_record
 from kraft.security.principal import ANONYMOUS, Client
 from kraft.steps import finish
+from kraft.structs import mutable
 from kraft_native.base.errors import InvalidArgumentError
 
 LEADER_CHANGED: Final = "the leader of the metadata log changed"
@@ -138,7 +138,7 @@ class _Waiting(NamedTuple):
     answer: Answer
 
 
-@dataclass(slots=True)
+@mutable
 class _Pending:
     """An appended batch that is not committed yet, with the images and answers that its commit releases."""
 

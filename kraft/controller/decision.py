@@ -7,12 +7,12 @@ from uuid import UUID
 
 from kraft.controller.commit import QuorumState
 from kraft.controller.sessions import BrokerSessions, Doubt, Found
-from kraft.immutable import immutable
 from kraft.metadata.image import BROKER_RESOURCE, CLUSTER_DEFAULT, MetadataImage, Resource
 from kraft.metadata.snapshot import Record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.error_names import bounded
 from kraft.security.principal import ANONYMOUS, Principal
+from kraft.structs import immutable
 from kraft_native.base.errors import OperationError
 
 # Maximum of records, and of partitions, that one request may create (Kafka has the same two limits).

@@ -13,7 +13,6 @@ Both responses carry the throttle time, and the client gets no service during it
 not limited. Soft state: the next controller begins with full buckets.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from kraft.controller.decision import RefusedError
@@ -28,19 +27,20 @@ from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kraft.security.principal import Client
+from kraft.structs import mutable
 
 STRICT_SINCE: Final[dict[type[Message], int]] = {
     CreateTopicsRequest: 6, DeleteTopicsRequest: 5, CreatePartitionsRequest: 3}
 BUCKETS_MAX: Final = 20_000
 
 
-@dataclass(slots=True)
+@mutable
 class _Bucket:
     tokens: float
     filled_ms: int
 
 
-@dataclass(slots=True)
+@mutable
 class MutationCharge:
     """Charge of one request. Without a bucket it is unlimited."""
 

@@ -22,12 +22,12 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.metadata.delta import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from kraft.metadata.image import NO_LEADER, RECOVERING, UNASSIGNED_DIRECTORY, PartitionRegistration
 from kraft.metadata.snapshot import Record
 from kraft.metadata.versions import MetadataVersion
 from kraft.protocol.messages.partition_change_record import PartitionChangeRecord
+from kraft.structs import immutable
 
 
 class Election(Enum):

@@ -13,11 +13,11 @@ This state is not in the log. A new active controller, and one that was paused i
 contacted, because its own pause proves nothing about the brokers.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from kraft.deadlines import NEVER_MS
+from kraft.structs import mutable
 
 PROBE_INTERVAL_MS: Final = 25
 """Time between two probes of a broker whose connection closed. A process that is being ended closes its listeners a
@@ -39,7 +39,7 @@ class Found(Enum):
     ACCEPTED = "its address accepts connections"
 
 
-@dataclass(slots=True)
+@mutable
 class BrokerSession:
     """Session of one broker.
 

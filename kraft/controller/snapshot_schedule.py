@@ -8,7 +8,7 @@ not lose one more of them. This is soft state of the active controller: the next
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 SLOT_MS: Final = 60_000
 """Time limit of a turn. A controller that has not written a snapshot by then gets no turn for as long again."""

@@ -1,6 +1,5 @@
 """Control records of the metadata log that concern the quorum: leader changes, kraft.version, voters (KIP-853)."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from kraft.metadata.errors import MetadataLogError
@@ -10,6 +9,7 @@ from kraft.protocol.messages.leader_change_message import LeaderChangeMessage
 from kraft.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraft.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraft.protocol.messages.voters_record import VotersRecord
+from kraft.structs import mutable
 
 LEADER_CHANGE: Final = 2
 SNAPSHOT_HEADER: Final = 3
@@ -40,7 +40,7 @@ def control_message(kind: int, value: bytes) -> Message:
     return message.decode(value, int.from_bytes(value[:2], "big"))
 
 
-@dataclass(slots=True)
+@mutable
 class QuorumRecords:
     """Newest record of each kind, committed or not: voters are in force from the moment they are in the log (KIP-853).
 

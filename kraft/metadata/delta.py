@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.metadata.errors import MetadataLogError
 from kraft.metadata.image import (
     MIGRATING_DIRECTORY,
@@ -54,6 +53,7 @@ from kraft.protocol.messages.unregister_broker_record import UnregisterBrokerRec
 from kraft.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraft.steps import finish
+from kraft.structs import immutable
 
 _SECTIONS: Final = ("features", "brokers", "controllers", "topics", "topic_ids", "colliding", "configs", "quotas",
                     "acls", "acl_ids", "scram", "delegation_tokens")

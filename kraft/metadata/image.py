@@ -10,12 +10,12 @@ from dataclasses import field, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.metadata.versions import BY_LEVEL, ELR_VERSION, METADATA_VERSION, MINIMUM, MetadataVersion
 from kraft.persistent_map import PersistentMap
 from kraft.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from kraft.protocol.messages.delegation_token_record import DelegationTokenRecord
 from kraft.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraft.structs import immutable
 
 NO_LEADER: Final = -1
 

@@ -12,7 +12,7 @@ A file without footer is unfinished and ignored.
 """
 
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from kraft.metadata.control_records import (
@@ -45,6 +45,7 @@ from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraft.protocol.record_frames import decode_record, encode_record
 from kraft.steps import finish
+from kraft.structs import mutable
 from kraft_native.batch.batch import BASE_TIMESTAMP_AT, LAST_OFFSET_DELTA_AT, walk
 from kraft_native.batch.control import control_batch, control_records
 from kraft_native.batch.records import BatchBuilder, records
@@ -199,7 +200,7 @@ def batch_count(batch: bytes) -> int:
     return int.from_bytes(batch[LAST_OFFSET_DELTA_AT:BASE_TIMESTAMP_AT], "big") + 1
 
 
-@dataclass(slots=True)
+@mutable
 class SnapshotContent:
     """Content of a snapshot file."""
 

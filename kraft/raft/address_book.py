@@ -1,10 +1,11 @@
 """Addresses of nodes, as they or others announced them (KIP-642's gossip of connection information)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from kraft.raft.types import Endpoint, Endpoints, ReplicaKey
+from kraft.structs import mutable
 
 NODES_MAX: Final = 1000
 """Bounds the memory that invented nodes can fill."""
@@ -21,7 +22,7 @@ class Known(NamedTuple):
         return f"{self.key}@{','.join(each.host for each in self.endpoints)} since {self.boot_ms}"
 
 
-@dataclass(slots=True)
+@mutable
 class AddressBook:
     """Announced addresses, by node id. Of two announcements of a node, the one with the larger boot timestamp wins
     (KIP-595).

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from kraft.immutable import immutable
 from kraft.raft.types import Endpoints, ReplicaKey
 from kraft.raft.voters import KRAFT_VERSIONS, NO_VOTERS, VersionRange, VoterSet
+from kraft.structs import immutable
 from kraft_native.base.errors import InvalidArgumentError
 
 CHECK_QUORUM_FACTOR: Final = 1.5

@@ -6,11 +6,11 @@ the object that a reason names. Names and words of events are in `kraft.recorder
 
 from enum import Enum, auto
 
-from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.transitions import Cause, Role
 from kraft.raft.types import OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VoterSet
+from kraft.structs import immutable
 
 
 class VoteRefusal(Enum):

@@ -7,11 +7,11 @@ Every answer of the quorum carries the leader and the epoch, because that is how
 from enum import StrEnum
 from typing import Final
 
-from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.address_book import Known
 from kraft.raft.types import ANYBODY, NOBODY, START, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import NO_RECONFIGURATION, VersionRange, Voter
+from kraft.structs import immutable
 
 HIGH_WATERMARK_UNREPORTED: Final = (1 << 63) - 1
 

@@ -4,10 +4,10 @@ after each. Pure."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kraft.immutable import immutable
 from kraft.raft.reassignment import Add, Done, HandOver, Remove, Wait, next_step
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import Voter, VoterSet
+from kraft.structs import immutable
 
 Change = Add | Remove | HandOver
 

@@ -1,11 +1,11 @@
 """Progress of one replica, as its leader knows it."""
 
-from dataclasses import dataclass
 
 from kraft.raft.types import UNKNOWN_OFFSET
+from kraft.structs import mutable
 
 
-@dataclass(slots=True)
+@mutable
 class Progress:
     """Progress of a replica, as its Fetch requests report it.
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kraft.deadlines import NEVER_MS
-from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import discovery, elections, following, leading, membership, searching, snapshots, upgrading
 from kraft.raft.config import RaftConfig
@@ -50,6 +49,7 @@ from kraft.raft.roles import Candidate, Follower, Leader, Prospective, Resigned,
 from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment
+from kraft.structs import immutable
 
 CHANGES_OF_ROLE_MAX: Final = 8
 

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from kraft.immutable import immutable
 from kraft.raft.messages import Request, Response
 from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, Endpoint, OffsetAndEpoch, ReplicaKey
+from kraft.structs import immutable
 
 
 class HardState(NamedTuple):

@@ -7,10 +7,10 @@ safe by itself, and a reassignment may stop, change its targets, or lose its lea
 
 from collections.abc import Callable, Collection
 
-from kraft.immutable import immutable
 from kraft.protocol.message import ZERO_UUID
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import VoterSet
+from kraft.structs import immutable
 
 
 @immutable

@@ -6,7 +6,6 @@ them yet. TargetVoters and ClusterId, which the KIPs have and Kafka's VotersReco
 """
 
 
-from kraft.immutable import immutable
 from kraft.protocol.message import Message
 from kraft.protocol.messages.kraft_version_record import KRaftVersionRecord
 from kraft.protocol.messages.leader_change_message import LeaderChangeMessage
@@ -16,6 +15,7 @@ from kraft.protocol.messages.voters_record import KRaftVersionFeature, TargetVot
 from kraft.protocol.messages.voters_record import Voter as WireVoter
 from kraft.raft.types import Endpoint, ReplicaKey
 from kraft.raft.voters import VersionRange, Voter, VoterHistory, VoterSet
+from kraft.structs import immutable
 
 
 @immutable

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import events
 from kraft.raft.address_book import AddressBook, Known
@@ -41,6 +40,7 @@ from kraft.raft.tally import Tally
 from kraft.raft.transitions import Cause, check_transition
 from kraft.raft.types import NOBODY, Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import VoterHistory, VoterSet
+from kraft.structs import immutable
 
 FIRST_BOOTSTRAP_ID = -2
 # Elections alone do not bring a quorum to this epoch. Above it, an epoch is accepted only within a step that missed

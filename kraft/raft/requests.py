@@ -1,15 +1,15 @@
 """Pending requests: one for each node at a time, as between Kafka's controllers."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from kraft.deadlines import NEVER_MS
 from kraft.raft.messages import FetchRequest, Request
+from kraft.structs import mutable
 
 SLOWNESS_MAX: Final = 2
 
 
-@dataclass(slots=True)
+@mutable
 class _Peer:
     correlation: int = -1
     request: Request | None = None

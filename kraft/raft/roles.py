@@ -4,20 +4,20 @@ outlive roles. Deadlines are absolute times in milliseconds.
 The modules `elections`, `following` and `leading` hold what a role does; `transitions` holds which role follows.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from kraft.deadlines import NEVER_MS
-from kraft.immutable import immutable
 from kraft.raft.messages import FetchRequest, FetchResponse
 from kraft.raft.progress import Progress
 from kraft.raft.tally import Tally
 from kraft.raft.transitions import Role
 from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, OffsetAndEpoch, ReplicaKey
 from kraft.raft.voters import Assignment, Voter, VoterSet
+from kraft.structs import immutable, mutable
 
 
-@dataclass(slots=True)
+@mutable
 class Unattached:
     """Role of a replica that knows no leader it could follow. A voter campaigns at `election_ms`; until then, and an
     observer always, it searches for a leader.
@@ -41,7 +41,7 @@ class Refusal:
     repeat_ms: int
 
 
-@dataclass(slots=True)
+@mutable
 class Prospective:
     """Role of a voter that finds out whether it could win (KIP-996's pre-vote); its epoch is not raised.
 
@@ -67,7 +67,7 @@ class Prospective:
         return min(self.election_ms, *repeats, NEVER_MS)
 
 
-@dataclass(slots=True)
+@mutable
 class Candidate:
     """Role of a voter that campaigns in an epoch that it has raised. `lost`: enough voters refused, and it tries again
     at `election_ms`."""
@@ -78,7 +78,7 @@ class Candidate:
     lost: bool = False
 
 
-@dataclass(slots=True)
+@mutable
 class Download:
     """Snapshot that is being fetched. `position` is the count of bytes present, `size` is -1 before the first part."""
 
@@ -92,7 +92,7 @@ class Download:
         return self.position == self.size
 
 
-@dataclass(slots=True)
+@mutable
 class Follower:
     """Role of a replica that fetches from the leader.
 
@@ -120,7 +120,7 @@ class Follower:
     refused_ms: int | None = None
 
 
-@dataclass(slots=True)
+@mutable
 class ParkedFetch:
     """Fetch that the leader holds until it has news."""
 
@@ -130,7 +130,7 @@ class ParkedFetch:
     expires_ms: int
 
 
-@dataclass(slots=True)
+@mutable
 class VoterChange:
     """Addition or removal of a voter, and the request that waits for it (`source` -1: none).
 
@@ -146,7 +146,7 @@ class VoterChange:
     versions_known: bool = False
 
 
-@dataclass(slots=True)
+@mutable
 class Reassignment:
     """New targets for the voters, and the request that waits until they are committed. `offset`: of their record; -1
     while an earlier record is not committed."""
@@ -158,7 +158,7 @@ class Reassignment:
     offset: int = UNKNOWN_OFFSET
 
 
-@dataclass(slots=True)
+@mutable
 class Leader:
     """Role of the leader.
 
@@ -197,7 +197,7 @@ class Leader:
     acknowledged_by: int = NOBODY
 
 
-@dataclass(slots=True)
+@mutable
 class Resigned:
     """Role of a replica that led this epoch and leads no more. Until `election_ms` it announces the end of the epoch to
     the voters that have not acknowledged it (`unnotified`). `unreachable`: voters that could not be notified because

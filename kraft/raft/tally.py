@@ -1,11 +1,12 @@
 """Votes of one election."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kraft.raft.voters import VoterSet
+from kraft.structs import mutable
 
 
-@dataclass(slots=True)
+@mutable
 class Tally:
     """Votes by node id. `voters` are those of the log, which does not change during an election, because a candidate
     does not fetch. The candidate need not be one of them."""

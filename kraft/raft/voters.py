@@ -9,9 +9,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
-from kraft.immutable import immutable
 from kraft.protocol.message import ZERO_UUID
 from kraft.raft.types import UNKNOWN_OFFSET, Endpoints, ReplicaKey
+from kraft.structs import immutable
 
 RECONFIGURABLE: Final = 1
 """First `kraft.version` in which voters are records of the log and can be changed."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft.protocol.messages import (
@@ -42,6 +41,7 @@ from kraft.raft.messages import (
     VoteResponse,
 )
 from kraft.raft.types import NOBODY, UNKNOWN_OFFSET, Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
+from kraft.structs import immutable
 from kraft_native.base.errors import ProtocolError
 from kraft_native.batch.batch import LENGTH_AT, OVERHEAD_BYTES
 

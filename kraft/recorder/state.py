@@ -1,7 +1,7 @@
 """State of a replica, as values: read from its core while it runs, or derived from its entries afterwards."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kraft.raft.pending import pending_change
@@ -10,6 +10,7 @@ from kraft.raft.replica import Replica
 from kraft.raft.roles import Candidate, Follower, Leader, Prospective
 from kraft.raft.types import NOBODY
 from kraft.recorder.entry import STATE, Entry, voter_values
+from kraft.structs import mutable
 
 
 def state_values(raft: Raft) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def _ago(replica: Replica, time_ms: int) -> int:
     return -1 if time_ms < 0 else replica.now_ms - time_ms
 
 
-@dataclass(slots=True)
+@mutable
 class NodeState:
     """State of one node, derived from its entries. `values` are those of `state_values`, as far as they are known.
 

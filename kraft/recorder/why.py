@@ -4,13 +4,14 @@ It is derived from what the controllers report of themselves, so it works also w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from kraft.raft.transitions import Role
 from kraft.recorder.entry import Entry, ids_of
 from kraft.recorder.state import NodeState, states_of
 from kraft.recorder.timeline import clock_text
+from kraft.structs import mutable
 
 CAUGHT_UP_MS: Final = 1000
 """A voter lags if it was last caught up longer ago than this."""
@@ -31,7 +32,7 @@ class Answer(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
+@mutable
 class Situation:
     """Input of the diagnosis: `entries` of all nodes in the order of time.
 

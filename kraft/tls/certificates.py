@@ -4,8 +4,8 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kraft.immutable import immutable
 from kraft.security.distinguished_name import subject_of
+from kraft.structs import immutable
 from kraft.tls.stores import TlsError
 
 if TYPE_CHECKING:

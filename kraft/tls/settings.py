@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 """Values of ssl.enabled.protocols."""

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from kraft.broker.coordinator import pattern_characters as characters
 from kraft.broker.coordinator.pattern_characters import Accepts
 from kraft.broker.coordinator.pattern_errors import PatternError
-from kraft.immutable import immutable
+from kraft.structs import immutable, mutable
 
 PATTERN_MAX: Final = 1_000
 """Limit of the length of a pattern: each character of a text may meet each of its states."""
@@ -98,7 +98,7 @@ _OCTAL: Final = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
 _HEXADECIMAL: Final = re.compile(r"x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})")
 
 
-@dataclass(slots=True)
+@mutable
 class _Group:
     """An open group: its finished alternatives, the parts of the current one, and the flags from before the group."""
 

@@ -9,7 +9,7 @@ from typing import Final
 from kraft.broker.groups.consumer.cluster import ConsumerGroupConfig, GroupSettings
 from kraft.broker.groups.share.cluster import RecordSettings, ShareGroupConfig
 from kraft.broker.groups.streams.cluster import StreamsGroupConfig, StreamsSettings
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 READ_UNCOMMITTED: Final = "read_uncommitted"
 # A group's own session time-out, heartbeat interval and assignment interval.

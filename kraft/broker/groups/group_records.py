@@ -19,13 +19,13 @@ from kraft.broker.groups.consumer.records import TYPES, decode_change
 from kraft.broker.groups.offsets import CommittedOffset
 from kraft.broker.groups.share.group import ShareGroup
 from kraft.broker.groups.streams.group import StreamsGroup
-from kraft.immutable import immutable
 from kraft.protocol.message import Message
 from kraft.protocol.messages.group_metadata_key import GroupMetadataKey
 from kraft.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraft.protocol.messages.offset_commit_key import OffsetCommitKey
 from kraft.protocol.messages.offset_commit_value import OffsetCommitValue
 from kraft.protocol.record_frames import GROUPS
+from kraft.structs import immutable
 from kraft_native.base.errors import ProtocolError
 
 LEGACY_OFFSET_COMMIT_TYPE = 0

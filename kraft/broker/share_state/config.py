@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 
 @immutable

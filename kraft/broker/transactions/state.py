@@ -17,7 +17,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 NO_ID: Final = -1
 NO_EPOCH: Final = -1

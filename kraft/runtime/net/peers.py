@@ -15,7 +15,6 @@ from struct import Struct
 from typing import Final, cast
 
 from kraft._version import __version__
-from kraft.immutable import immutable
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.protocol.error_codes import ErrorCode
@@ -46,6 +45,7 @@ from kraft.runtime.net.dialer import (
     backoff_seconds,
     duplicate_socket,
 )
+from kraft.structs import immutable
 from kraft_native.base.errors import MalformedMessageError, UnsupportedVersionError
 from kraft_native.replica.answers import AnswerReceiver
 from kraft_native.replica.leased_follower import LeasedFollower

@@ -21,12 +21,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from kraft.broker.client_quotas import ConnectionRates
-from kraft.immutable import immutable
 from kraft.runtime.base.descriptors import UNLIMITED, default_connections_max
 from kraft.runtime.base.garbage import GarbageSchedule
 from kraft.runtime.base.unused_memory import UnusedMemory
 from kraft.runtime.net.handshakes import HandshakeQueue, TlsListener
 from kraft.security.principal import ANONYMOUS
+from kraft.structs import immutable
 from kraft_native.base.errors import InvalidArgumentError
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection

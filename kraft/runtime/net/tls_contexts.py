@@ -13,8 +13,8 @@ from kraft.config.effective import BrokerLayers
 from kraft.config.listener_settings import PREFIX, effective_of
 from kraft.config.node_config import METRICS, NodeConfig
 from kraft.config.setting import Value
-from kraft.immutable import immutable
 from kraft.security.principal_mapping import PrincipalMapping, parse_mapping
+from kraft.structs import immutable
 from kraft.tls.certificates import CertificateFacts, check_change, facts_of
 from kraft.tls.contexts import check_pair, dialed_context, server_context
 from kraft.tls.settings import NO_CLIENT, TlsSettings, store_settings

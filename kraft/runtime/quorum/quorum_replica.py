@@ -27,7 +27,6 @@ from kraft.config.quorum_config import (
 )
 from kraft.controller.config_rules import TableRules
 from kraft.controller.decision import ControllerSettings, Fencing, Steps
-from kraft.immutable import immutable
 from kraft.log_dir import topic_id_in
 from kraft.metadata.delta import MetadataDelta
 from kraft.metadata.image import MetadataImage
@@ -65,6 +64,7 @@ from kraft.runtime.storage.formatting import random_id
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME, TOPIC_ID, MetadataLogSettings
 from kraft.runtime.storage.snapshot_files import remove_leftovers
 from kraft.security.authorizer import Authorizer, authorizer_of
+from kraft.structs import immutable
 from kraft_native.base.errors import CorruptFileError, CorruptLogError, OperationError
 from kraft_native.facade.log import Log
 from kraft_native.log.flusher import Flusher

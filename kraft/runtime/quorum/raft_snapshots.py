@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 from kraft.metadata.control_records import QuorumRecords
@@ -19,13 +18,14 @@ from kraft.runtime.storage.snapshot_files import (
     remove_snapshot,
 )
 from kraft.steps import finish
+from kraft.structs import mutable
 from kraft_native.base.errors import CorruptRecordError, KraftError
 from kraft_native.file import file_io
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@mutable
 class _Check:
     """Check of a received snapshot: under way, or ended with one of the two."""
 

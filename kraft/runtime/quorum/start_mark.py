@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.protocol.ids import id_of, id_text
 from kraft.runtime.quorum.state_file import NAME as QUORUM_STATE
 from kraft.runtime.quorum.state_file import QuorumStateFile
 from kraft.runtime.storage.formatting import KEEP_DATA, META_PROPERTIES, describe, read_identity
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME, START_MARK, VOTER_MARK
 from kraft.runtime.storage.snapshot_files import list_snapshots
+from kraft.structs import immutable
 from kraft_native.base.errors import CorruptFileError, StorageError
 from kraft_native.batch.batch import LENGTH_AT, OVERHEAD_BYTES
 from kraft_native.file import file_io

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.protocol.ids import id_of, id_text
+from kraft.structs import immutable
 from kraft_native.base.errors import CorruptFileError
 from kraft_native.file import file_io
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.log_dir import METADATA_TOPIC, STRAY_SUFFIX, TopicPartition, directories_in
 from kraft.metadata.control_records import QuorumRecords
 from kraft.metadata.errors import MetadataLogError
@@ -32,6 +31,7 @@ from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import RECONFIGURABLE, Voter, VoterSet
 from kraft.runtime.storage.metadata_directory import DIRECTORY_NAME, START_MARK
 from kraft.runtime.storage.snapshot_files import SnapshotId, list_snapshots, write_snapshot
+from kraft.structs import immutable
 from kraft_native.base.errors import CorruptFileError, InvalidArgumentError, ProtocolError, StorageError
 from kraft_native.file import file_io
 from kraft_native.segment import checkpoints

@@ -3,7 +3,7 @@
 from typing import Final, Literal
 from uuid import UUID
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 from kraft_native.segment.config import LogConfig
 
 DIRECTORY_NAME: Final = "__cluster_metadata-0"

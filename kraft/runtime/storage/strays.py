@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import UUID
 
-from kraft.immutable import immutable
 from kraft.log_dir import TopicPartition, strays_in, topic_id_in
 from kraft.metadata.image import MetadataImage
+from kraft.structs import immutable
 from kraft_native.base.errors import LogLockedError, OperationError
 from kraft_native.file import file_io
 

@@ -4,10 +4,10 @@ Without it, failed logins of anybody could push the other events out of files of
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kraft.security.audit.event import Event
+from kraft.structs import mutable
 
 PERIOD_MS: Final = 60_000
 SINGLE_MAX: Final = 5
@@ -17,7 +17,7 @@ KEYS_MAX: Final = 256
 OTHERS: Final = "others"
 
 
-@dataclass(slots=True)
+@mutable
 class _Counted:
     event: Event
     singles: int = 0

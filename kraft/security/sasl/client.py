@@ -5,9 +5,9 @@ from collections.abc import Generator
 from typing import Final
 
 from kraft.config.oauth_settings import OAUTHBEARER
-from kraft.immutable import immutable
 from kraft.security.sasl.oauthbearer import OAuthError, oauth_client
 from kraft.security.sasl.scram import ScramError, scram_client
+from kraft.structs import immutable
 
 MechanismErrors: Final = (ScramError, OAuthError)
 """Errors that a run raises for a server that cannot be trusted, or refuses the client."""

@@ -18,8 +18,8 @@ import re
 from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
-from kraft.immutable import immutable
 from kraft.security.sasl.mechanism import RefusedError, Work
+from kraft.structs import immutable
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 IDS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}

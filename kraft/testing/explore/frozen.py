@@ -12,9 +12,9 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from kraft.immutable import is_immutable
 from kraft.raft.types import ReplicaKey
 from kraft.raft.voters import Voter
+from kraft.structs import is_immutable
 
 
 class NodeId(int):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+from kraft.structs import mutable
 
 # (name, metadata) by preference; each name occurs once.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
@@ -23,7 +24,7 @@ def protocols_of(offered: Iterable[JoinGroupRequestProtocol]) -> Protocols:
     return tuple(by_name.items())
 
 
-@dataclass(slots=True)
+@mutable
 class Member:
     """One member. `awaiting_join` and `awaiting_sync` are its parked requests, which the group's next step answers."""
 

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Protocol
 from uuid import UUID
 
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 
 class Topics(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Final
 
 from kraft.broker.groups.consumer.cluster import GroupSettings, Topics
-from kraft.immutable import immutable
+from kraft.structs import immutable
 from kraft_native.base.errors import InvalidArgumentError
 
 ASSIGNORS: Final = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")

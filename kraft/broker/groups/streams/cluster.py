@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Final
 
 from kraft.broker.groups.consumer.cluster import GroupSettings, Topics
-from kraft.immutable import immutable
+from kraft.structs import immutable
 
 STANDBY_REPLICAS: Final = "num.standby.replicas"
 """Name of the one setting of the assignor in the record of a group."""
