@@ -16,8 +16,7 @@ from kraft.broker.coordinator.shard import Producer, Record, StateMachine, Store
 from kraft.broker.groups.config import GroupCoordinatorConfig
 from kraft.broker.groups.consumer.hashing import topic_hash
 from kraft.broker.groups.coordinator import GroupCoordinator
-from kraft.broker.groups.shard import SharePort
-from kraft.broker.groups.transactional_commits import Transaction
+from kraft.broker.groups.ports import SharePort, Transaction
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.message import Message
 from kraft_native.base.errors import OperationError

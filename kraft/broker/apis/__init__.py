@@ -67,8 +67,10 @@ FILES: Final[dict[str, tuple[ApiKey, ...]]] = {
     "write_txn_markers": (ApiKey.WRITE_TXN_MARKERS,),
 }
 
-LATE: Final = ("kraft.broker.access.brokers", "kraft.broker.share_state.coordinator",
-               "kraft.broker.share_state.persister")
+LATE: Final = (
+    "kraft.broker.groups.shard", "kraft.broker.groups.served", "kraft.broker.groups.requests",
+    "kraft.broker.transactions.shard", "kraft.broker.transactions.requests",
+    "kraft.broker.access.brokers", "kraft.broker.share_state.coordinator", "kraft.broker.share_state.persister")
 """Further modules that a node imports when it needs them."""
 _FILE_OF: Final[dict[int, str]] = {key: file for file, keys in FILES.items() for key in keys}
 SERVED: Final = tuple(key for keys in FILES.values() for key in keys)

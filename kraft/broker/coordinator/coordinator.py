@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from kraft.broker.coordinator.answer import RequestContext
@@ -15,14 +17,21 @@ Respond: TypeAlias = Callable[[Any], None]
 Handlers: TypeAlias = dict[type[Message], Callable[[Any, RequestContext, Respond, int], None]]
 
 
-class Coordinator(Generic[S]):
+class Coordinator(ABC, Generic[S]):
     """Coordinator over the shards of one internal topic. Used by one thread, which passes the time: milliseconds since
     1970, which never decrease."""
 
-    def __init__(self, shards: Shards[S], handlers: Handlers) -> None:
-        """`handlers` have one function per type of request."""
+    def __init__(self, shards: Shards[S]) -> None:
         self.shards = shards
-        self._handlers = handlers
+
+    @cached_property
+    def _handlers(self) -> Handlers:
+        return self._make_handlers()
+
+    @abstractmethod
+    def _make_handlers(self) -> Handlers:
+        """Return one function per type of request. It is called for the first request, and imports what serves them:
+        a node starts without that."""
 
     @property
     def partition_count(self) -> int | None:

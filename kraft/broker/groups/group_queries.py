@@ -15,7 +15,8 @@ from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shards import Phase, Shards
 from kraft.broker.groups import admin, offset_requests, refusals, topic_checks
 from kraft.broker.groups.consumer import describing
-from kraft.broker.groups.shard import GroupShard, TopicView
+from kraft.broker.groups.ports import TopicView
+from kraft.broker.groups.shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.consumer_group_describe_response import (

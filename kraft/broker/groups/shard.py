@@ -6,9 +6,8 @@ This is the state and its replay. The neighbouring modules decide what a request
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
-from uuid import UUID
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
@@ -16,7 +15,6 @@ from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.classic.member import Member
 from kraft.broker.groups.config import GroupCoordinatorConfig
-from kraft.broker.groups.consumer.cluster import Topics
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.consumer.records import deletion
 from kraft.broker.groups.group_records import (
@@ -30,55 +28,14 @@ from kraft.broker.groups.group_records import (
     record_of,
 )
 from kraft.broker.groups.offsets import OffsetTable
+from kraft.broker.groups.ports import Environment
 from kraft.broker.groups.share.group import ShareGroup
 from kraft.broker.groups.streams.group import StreamsGroup
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.message import Message
 
 AssignedGroup: TypeAlias = ConsumerGroup | ShareGroup | StreamsGroup
 """Group whose coordinator computes targets."""
 Group: TypeAlias = ClassicGroup | AssignedGroup
-
-
-class TopicView(Topics, Protocol):
-    """Queries of the coordinator to the cluster's metadata."""
-
-    def has_partition(self, name: str, partition: int) -> bool:
-        """Return whether the topic exists and has that partition."""
-
-
-class SharePort(Protocol):
-    """Queries of share groups to other brokers. Each answer comes once, in a later call, with the time."""
-
-    @property
-    def is_ready(self) -> bool:
-        """True once there is a way to the share coordinators."""
-
-    def send(self, request: Message, answer: Callable[[Any, int], None]) -> None:
-        """Send a request about the states of one group's partitions to the share coordinators (`SharePersister`)."""
-
-    def ends(self, places: Sequence[tuple[str, int]], answer: Callable[[Mapping[tuple[str, int], int], int], None]
-             ) -> None:
-        """Find the ends of partitions, by topic and index, as consumers see them. `answer` gets those that were
-        found."""
-
-
-class Environment:
-    """Common parts of all shards of a coordinator; its fields may be replaced at runtime."""
-
-    __slots__ = ("_share", "config", "new_uuid", "topics")
-
-    def __init__(self, config: GroupCoordinatorConfig, topics: TopicView, new_uuid: Callable[[], UUID],
-                 share: SharePort | None) -> None:
-        self.config = config
-        self.topics = topics
-        self.new_uuid = new_uuid
-        self._share = share
-
-    @property
-    def share(self) -> SharePort | None:
-        """Way to other brokers for share groups; None while there is no way to the share coordinators."""
-        return self._share if self._share is not None and self._share.is_ready else None
 
 
 class Verification:

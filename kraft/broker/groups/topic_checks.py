@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, cast
 
 from kraft.broker.groups.offsets import ZERO_UUID
-from kraft.broker.groups.shard import TopicView
+from kraft.broker.groups.ports import TopicView
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,

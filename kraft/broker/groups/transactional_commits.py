@@ -12,15 +12,13 @@ has an epoch of its own, and it is verified again. Clients of older versions hav
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
-
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError, append_error
 from kraft.broker.coordinator.shard import Producer
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.consumer.group import ConsumerGroup
 from kraft.broker.groups.offset_requests import commit_records, committed_partitions, named_partitions
+from kraft.broker.groups.ports import Transaction, TransactionPort
 from kraft.broker.groups.shard import GroupShard
 from kraft.broker.groups.share.group import ShareGroup
 from kraft.broker.groups.streams.group import StreamsGroup
@@ -35,27 +33,6 @@ from kraft.protocol.messages.txn_offset_commit_response import (
 FIRST_VERSION_THAT_KNOWS_LOADING = 2
 FIRST_VERSION_THAT_KNOWS_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS = 5
-
-
-class Transaction(NamedTuple):
-    """Transaction of a request, by its producer."""
-
-    transactional_id: str
-    producer: Producer
-
-
-class TransactionPort(Protocol):
-    """Interface to the transaction coordinators of the cluster."""
-
-    def verify(self, partition: int, transaction: Transaction, *, adds: bool, knows_abortable: bool,
-               done: Callable[[ErrorCode, int], None]) -> None:
-        """Find out whether the transaction is open and contains this partition of `__consumer_offsets`; with `adds`,
-        add the partition to it.
-
-        Calls `done` once, with NONE or the refusal, and the time: at once when the log has records of the open
-        transaction, otherwise within a limited time. A refusal for a client that does not know TRANSACTION_ABORTABLE
-        is INVALID_TXN_STATE.
-        """
 
 
 def commit(state: GroupShard, request: TxnOffsetCommitRequest, answer: Answer[TxnOffsetCommitResponse],

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
-from kraft.broker.coordinator.coordinator import Coordinator, Respond
+from kraft.broker.coordinator.coordinator import Coordinator, Handlers, Respond
 from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shard import AppendPort, Shard
 from kraft.broker.coordinator.shards import Shards
@@ -48,13 +48,16 @@ class ShareCoordinator(Coordinator[ShareStateShard]):
         self._environment = Environment(config, topics, prune)
         self.write_total = 0
         """Partitions of WriteShareGroupState requests since the start."""
-        super().__init__(Shards(port, self._make_shard, config.commit_timeout_ms), {
+        super().__init__(Shards(port, self._make_shard, config.commit_timeout_ms))
+
+    def _make_handlers(self) -> Handlers:
+        return {
             InitializeShareGroupStateRequest: partial(self._serve, _initialize),
             ReadShareGroupStateRequest: partial(self._serve, _read),
             WriteShareGroupStateRequest: partial(self._serve, _write),
             DeleteShareGroupStateRequest: partial(self._serve, _delete),
             ReadShareGroupStateSummaryRequest: partial(self._serve, _summarize),
-        })
+        }
 
     def _make_shard(self, shard: Shard) -> ShareStateShard:
         return ShareStateShard(shard, self._environment)

@@ -12,15 +12,16 @@ broker repeats those that are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kraft.broker.coordinator.answer import Answer, RequestContext
 from kraft.broker.coordinator.gather import Gather
 from kraft.broker.coordinator.shards import Shards
 from kraft.broker.transactions.partitions import add, verify
-from kraft.broker.transactions.shard import ClusterView, TransactionShard, decide
+from kraft.broker.transactions.ports import ClusterView, Query
+from kraft.broker.transactions.shard import TransactionShard, decide
 from kraft.broker.transactions.state import EPOCH_PER_TRANSACTION, Identity, TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_partitions_to_txn_request import (
@@ -43,17 +44,6 @@ CHECKED_STEP: Final = 256
 FIRST_BATCH_VERSION: Final = 4
 FIRST_VERSION_WITH_ABORTABLE: Final = 5
 FIRST_VERSION_WITH_FENCED: Final = 2
-
-
-class Query(NamedTuple):
-    """Partitions that a client adds to its transaction, or of which a broker has to know that the transaction has them
-    (without `adds`). `client_version` is the client's transaction.version."""
-
-    transactional_id: str
-    identity: Identity
-    partitions: Sequence[TopicPartition]
-    adds: bool
-    client_version: int
 
 
 def add_partitions(shards: Shards[TransactionShard], cluster: ClusterView, request: AddPartitionsToTxnRequest,

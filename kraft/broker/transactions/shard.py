@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Record, Shard, StoredRecord
 from kraft.broker.coordinator.shards import Shards
 from kraft.broker.transactions import completion, expiry
-from kraft.broker.transactions.config import TransactionCoordinatorConfig
 from kraft.broker.transactions.events import (
     Began,
     Completed,
@@ -20,47 +19,14 @@ from kraft.broker.transactions.events import (
     Decided,
     EndReason,
     Fenced,
-    OnEvent,
-    ignore,
 )
-from kraft.broker.transactions.markers import Leaders, MarkerQueue, Marking
+from kraft.broker.transactions.markers import Marking
+from kraft.broker.transactions.ports import Environment
 from kraft.broker.transactions.records import as_stored, decode, record_of
 from kraft.broker.transactions.state import Status, Transaction
 from kraft.protocol.error_codes import ErrorCode
 
 FENCING: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
-
-
-class ClusterView(Leaders, Protocol):
-    """Queries of the coordinator to the cluster's metadata."""
-
-    @property
-    def transaction_version(self) -> int:
-        """Finalised level of transaction.version."""
-
-    def partition_count(self, topic: str) -> int | None:
-        """Return the number of partitions of a topic; None when it does not exist."""
-
-
-class ProducerIdSource(Protocol):
-    """Supply of new producer ids."""
-
-    def take(self, now_ms: int, answer: Callable[[int | None], None]) -> None:
-        """Give the next id to `answer`, at once or later; None when there is none now."""
-
-
-class Environment:
-    """Common parts of all shards of a coordinator. `config` and `on_event` may be replaced at runtime."""
-
-    __slots__ = ("cluster", "config", "markers", "on_event", "producer_ids")
-
-    def __init__(self, config: TransactionCoordinatorConfig, cluster: ClusterView, producer_ids: ProducerIdSource,
-                 markers: MarkerQueue) -> None:
-        self.config = config
-        self.cluster = cluster
-        self.producer_ids = producer_ids
-        self.markers = markers
-        self.on_event: OnEvent = ignore
 
 
 class TransactionShard:

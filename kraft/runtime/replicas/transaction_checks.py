@@ -13,11 +13,11 @@ from typing import Final
 
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.hashing import partition_of
-from kraft.broker.groups.transactional_commits import Transaction
+from kraft.broker.groups.ports import Transaction
 from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.transaction_checks import CheckQueue, TransactionCheck, errors_of, request_of
 from kraft.broker.transactions.events import OnEvent, VerificationRefused, ignore
-from kraft.broker.transactions.partition_requests import Query
+from kraft.broker.transactions.ports import Query
 from kraft.broker.transactions.state import EPOCH_PER_TRANSACTION, Identity
 from kraft.metadata.image import NO_LEADER
 from kraft.protocol.api_keys import ApiKey

@@ -11,7 +11,7 @@ from kraft.broker.broker import Broker
 from kraft.broker.client_series import ClientSeries, SeriesLimits
 from kraft.broker.client_telemetry import ClientTelemetry
 from kraft.broker.groups.config import GroupCoordinatorConfig
-from kraft.broker.groups.consumer.assignors import assignor_names
+from kraft.broker.groups.consumer.assignor_names import assignor_names
 from kraft.broker.groups.consumer.cluster import ConsumerGroupConfig, GroupSettings
 from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.groups.share.cluster import RecordSettings, ShareGroupConfig, check_assignors
@@ -20,7 +20,7 @@ from kraft.broker.internal_topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.transactions.config import TransactionCoordinatorConfig
 from kraft.broker.transactions.coordinator import TransactionCoordinator
-from kraft.broker.transactions.partition_requests import Query
+from kraft.broker.transactions.ports import Query
 from kraft.config.node_config import Endpoint, NodeConfig
 from kraft.config.setting import Value
 from kraft.metadata.image import MetadataImage

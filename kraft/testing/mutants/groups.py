@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.coordinator.shard import Shard
-from kraft.broker.groups import coordinator
+from kraft.broker.groups import served
 from kraft.broker.groups.classic.group import ClassicGroup
 from kraft.broker.groups.consumer import heartbeats, migration, reconciling, regexes
 from kraft.broker.groups.consumer.assignors import ASSIGNORS
@@ -174,7 +174,7 @@ def sessions_end_with_the_leader(patches: Patches) -> None:
     def loaded(_shard: Any) -> None:
         """Start no clock."""
 
-    patches.put(coordinator.ServedGroups, "loaded", loaded)
+    patches.put(served.ServedGroups, "loaded", loaded)
 
 
 @GROUPS.add(0, "KIP-848: a partition has one owner", **CONSUMERS, **BUSY)

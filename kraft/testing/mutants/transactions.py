@@ -10,13 +10,13 @@ from kraft.broker.groups.coordinator import GroupCoordinator
 from kraft.broker.groups.shard import GroupShard
 from kraft.broker.marker_appends import NOWHERE, Appended
 from kraft.broker.transactions import (
-    coordinator,
     ending,
     expiry,
     init_producer,
     markers,
     partition_requests,
     records,
+    requests,
 )
 from kraft.broker.transactions.markers import MarkerQueue
 from kraft.broker.transactions.shard import TransactionShard
@@ -44,7 +44,7 @@ def late_end_decides_a_later_transaction(patches: Patches) -> None:
 
         return end
 
-    patches.put(coordinator, "end", around(ending.end))
+    patches.put(requests, "end", around(ending.end))
 
 
 @TRANSACTIONS.add(0, "KAFKA-18957, franz-go #928", transaction_version=2, level_every_ms=0)
@@ -107,7 +107,7 @@ def exhausted_epoch_returns_the_old_id(patches: Patches) -> None:
 
         return end
 
-    patches.put(coordinator, "end", around(ending.end))
+    patches.put(requests, "end", around(ending.end))
 
 
 @TRANSACTIONS.add(0, "KAFKA-20090", abandon_per_mille=300, **EXHAUSTED)

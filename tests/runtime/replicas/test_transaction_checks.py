@@ -12,8 +12,8 @@ import uvloop
 
 from kraft.broker.broker import Broker
 from kraft.broker.coordinator.shard import Producer
-from kraft.broker.groups.transactional_commits import Transaction
-from kraft.broker.transactions.partition_requests import Query
+from kraft.broker.groups.ports import Transaction
+from kraft.broker.transactions.ports import Query
 from kraft.metadata.image import Endpoint
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode

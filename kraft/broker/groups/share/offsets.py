@@ -15,7 +15,8 @@ from kraft.broker.coordinator.answer import Answer
 from kraft.broker.coordinator.errors import RefusedError
 from kraft.broker.groups.epochs import GroupEpoch
 from kraft.broker.groups.offsets import ZERO_UUID
-from kraft.broker.groups.shard import GroupShard, SharePort
+from kraft.broker.groups.ports import SharePort
+from kraft.broker.groups.shard import GroupShard
 from kraft.broker.groups.share import states
 from kraft.broker.groups.share.group import ShareGroup, StatePartitions, StateRequest
 from kraft.broker.groups.share.initializing import is_current

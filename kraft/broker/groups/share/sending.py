@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from kraft.broker.groups.shard import SharePort
+from kraft.broker.groups.ports import SharePort
 from kraft.protocol.message import Message
 from kraft.protocol.messages.delete_share_group_state_request import (
     DeleteShareGroupStateRequest,

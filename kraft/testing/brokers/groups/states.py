@@ -11,7 +11,8 @@ from kraft.broker.coordinator.shard import Producer, Record, Shard
 from kraft.broker.coordinator.shards import Shards
 from kraft.broker.groups.classic.group import ClassicGroup, GroupState
 from kraft.broker.groups.consumer.group import ConsumerGroup
-from kraft.broker.groups.shard import Environment, GroupShard
+from kraft.broker.groups.ports import Environment
+from kraft.broker.groups.shard import GroupShard
 from kraft.testing.brokers.log_view import WALL_MS
 from kraft.testing.sim.violation import ViolationError
 from kraft_native.facade.log import Log

@@ -19,7 +19,7 @@ from kraft.broker.metadata_view import ImageTopics
 from kraft.broker.ports import LogDirPort, LoggerPort
 from kraft.broker.share_state.coordinator import OWN_CONTEXT, ShareCoordinator
 from kraft.broker.transactions.coordinator import TransactionCoordinator
-from kraft.broker.transactions.partition_requests import Query
+from kraft.broker.transactions.ports import Query
 from kraft.config.node_config import NodeConfig
 from kraft.controller.controller import HANDLERS
 from kraft.metadata.delta import MetadataDelta

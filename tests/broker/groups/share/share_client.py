@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kraft.broker.coordinator.answer import RequestContext
-from kraft.broker.groups.shard import SharePort
+from kraft.broker.groups.ports import SharePort
 from kraft.broker.groups.share import requests
 from kraft.broker.groups.share.group import ShareGroup
 from kraft.protocol.api_keys import ApiKey
