@@ -23,8 +23,8 @@ from kraft.runtime.base.alarm import Alarm
 from kraft.runtime.base.logger_levels import LoggerLevels
 from kraft.runtime.net.api_versions import api_versions_answers
 from kraft.runtime.net.dialer import PLAINTEXT, Dialer
+from kraft.runtime.net.gates import ListenerGates
 from kraft.runtime.net.requests import RequestRouter
-from kraft.runtime.net.sasl import SaslGates
 from kraft.runtime.net.server import Server
 from kraft.runtime.net.server_limits import connection_rates, controller_limits
 from kraft.runtime.quorum.controller_registration import ControllerRegistrar
@@ -120,7 +120,7 @@ class ControllerNode(AnyNode):
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
         self._parts: ControllerParts | None = None
-        self.gates: SaslGates | None = None
+        self.gates: ListenerGates | None = None
         self._channels: dict[str, RequestChannel] = {}
         self._features: dict[str, int] | None = None
 
@@ -182,7 +182,7 @@ class ControllerNode(AnyNode):
         """Take part in the quorum, with these listeners from the start."""
         _, server, quorum, _, _ = parts
         configs = ControllerConfigs(self.config, quorum, server)
-        self.gates = SaslGates(self.config, server, lambda: quorum.metadata.image)
+        self.gates = ListenerGates(self.config, server, lambda: quorum.metadata.image)
         self._opened.callback(self.gates.close)
         for name in self.listeners:
             router = ControllerRouter(quorum, server, self._schedule, name, server.audit)

@@ -1,10 +1,8 @@
 """Delegation tokens (KIP-48): secrets, and the connections over which tokens may be requested.
 
-A token's secret is derived from its id and from `delegation.token.secret.key`, so no record has it. As a password of
-SCRAM it is written in base64.
+A token's secret is derived from its id and from `delegation.token.secret.key`, so no record has it.
 """
 
-import base64
 import hmac
 from typing import Final
 
@@ -13,7 +11,6 @@ from kraft.protocol.messages.create_delegation_token_request import CreateDelega
 from kraft.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kraft.protocol.messages.delegation_token_record import DelegationTokenRecord
 from kraft.security.principal import ANONYMOUS, USER, Principal, TokenUser
-from kraft.security.sasl.scram import HASHES, ITERATIONS_MIN, SALT_BYTES, ScramCredential, credential, salted_password
 
 DIGEST: Final = "sha512"
 FIRST_VERSION_WITH_REQUESTER: Final = 3
@@ -46,15 +43,6 @@ def parse_principal(text: str) -> Principal:
 def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
     """Return whether the token's life is over."""
     return min(token.max_timestamp, token.expiration_timestamp) < now_ms
-
-
-def token_credential(secret: bytes, mechanism: str, token_id: str, salt_secret: bytes) -> ScramCredential:
-    """Derive a token's credential of SCRAM. It takes thousands of hashes: never call it on an event loop. The salt is
-    always the same for a token."""
-    digest = HASHES[mechanism]
-    salt = hmac.digest(salt_secret, f"{mechanism} {token_id}".encode(), digest)[:SALT_BYTES]
-    password = base64.b64encode(token_hmac(secret, token_id)).decode()
-    return credential(mechanism, salted_password(digest, password, salt, ITERATIONS_MIN), salt, ITERATIONS_MIN)
 
 
 def owner_of(request: CreateDelegationTokenRequest, requester: Principal) -> Principal:

@@ -12,15 +12,18 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kraft.config.sasl_settings import Credentials
 from kraft.raft.types import Endpoint
-from kraft.runtime.net.login import LoginError, LoginIdentity, LoginProtocol, log_in
 from kraft_native.net.outgoing import plain_descriptor
 from kraft_native.net.tls import TlsTransport
 from kraft_native.net.tls_session import TlsMemory
+
+if TYPE_CHECKING:
+    from kraft.runtime.net.login import LoginIdentity
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +37,10 @@ HANDSHAKE_SECONDS_MAX: Final = 5.0
 WINDOW_BYTES: Final = 64 * 1024
 PLAINTEXT: Final[Mapping[str, ssl.SSLContext]] = MappingProxyType({})
 NO_LOGINS: Final[Mapping[str, Credentials]] = MappingProxyType({})
+
+
+class LoginError(ConnectionError):
+    """The other node does not accept this one, or cannot be trusted."""
 
 
 def backoff_seconds(failures: int, first_seconds: float, max_seconds: float) -> float:
@@ -89,7 +96,7 @@ class Dialer:
                  logins: Mapping[str, Credentials] = NO_LOGINS, unnamed: str = "") -> None:
         self._contexts = contexts
         self._unnamed = unnamed
-        self._logins = {name: LoginIdentity(login) for name, login in logins.items()}
+        self._logins = _identities(logins) if logins else {}
         self._warned: dict[Endpoint, float] = {}
 
     async def connect(self, endpoint: Endpoint, make: Callable[[], asyncio.BaseProtocol], *,
@@ -113,10 +120,8 @@ class Dialer:
                 context = self._contexts.get(listener)
                 if login is None:
                     return await _open(endpoint, address, make, context, seconds)
-                identity = await login.get()
-                exchange = LoginProtocol()
-                transport = await _open(endpoint, address, lambda: exchange, context, seconds)  # noqa: B023 - at once
-                return await log_in(endpoint, transport, exchange, identity, make)
+                return await login.log_in(endpoint, make, partial(
+                    _open, endpoint, address, context=context, seconds=seconds))
             except OSError as error:
                 refused = error
         if isinstance(refused, LoginError | ssl.SSLError):
@@ -132,6 +137,12 @@ class Dialer:
         if now - self._warned.get(endpoint, -WARNING_SECONDS) >= WARNING_SECONDS:
             self._warned[endpoint] = now
             log.warning("the %s at listener %s fails: %s", what, endpoint.name or self._unnamed, why)
+
+
+def _identities(logins: Mapping[str, Credentials]) -> "dict[str, LoginIdentity]":
+    # Imported here: a node without SASL starts without it.
+    from kraft.runtime.net.login import LoginIdentity
+    return {name: LoginIdentity(login) for name, login in logins.items()}
 
 
 async def probe(endpoint: Endpoint, *, seconds: float) -> None:

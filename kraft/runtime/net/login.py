@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import random
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Final, TypeVar, cast
 
 from kraft.config.sasl_settings import Credentials
@@ -20,6 +20,7 @@ from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateR
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.raft.types import Endpoint
+from kraft.runtime.net.dialer import LoginError
 from kraft.security.sasl.client import MechanismErrors, SaslLogin, sasl_client
 from kraft_native.base.errors import KraftError
 
@@ -33,10 +34,6 @@ SESSION_SHARES: Final = 0.85, 0.95
 """Shares of a session between which its connection is closed, at random: not all connections at once."""
 
 Response = TypeVar("Response", bound=Message)
-
-
-class LoginError(ConnectionError):
-    """The other node does not accept this one, or cannot be trusted."""
 
 
 class LoginProtocol(asyncio.BufferedProtocol):
@@ -111,8 +108,17 @@ class LoginIdentity:
                 raise LoginError(f"no token for {login.username!r}: {error}") from error
         return SaslLogin(login.mechanism, login.username, token=token, extensions=login.token.extensions)
 
+    async def log_in(self, endpoint: Endpoint, make: Callable[[], asyncio.BaseProtocol],
+                     connect: Callable[[Callable[[], asyncio.BaseProtocol]], Awaitable[asyncio.Transport]]
+                     ) -> asyncio.Transport:
+        """Connect by `connect`, log in, and give the connection to the protocol of `make`. Raises OSError, with the
+        connection closed, and nothing else."""
+        identity = await self.get()
+        exchange = LoginProtocol()
+        return await _log_in(endpoint, await connect(lambda: exchange), exchange, identity, make)
 
-async def log_in(endpoint: Endpoint, transport: asyncio.Transport, exchange: LoginProtocol, login: SaslLogin,
+
+async def _log_in(endpoint: Endpoint, transport: asyncio.Transport, exchange: LoginProtocol, login: SaslLogin,
                  make: Callable[[], asyncio.BaseProtocol]) -> asyncio.Transport:
     """Log in, then connect the protocol of `make`. Raises OSError, with the connection closed, and nothing else."""
     what = f"{endpoint.host}:{endpoint.port}: user {login.username!r} by {login.mechanism}"

@@ -20,6 +20,7 @@ from kraft.protocol.message import Message
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.runtime.base.bounded_log import BoundedLog
+from kraft.runtime.net.gates import OnRequest
 from kraft.runtime.net.requests import now_ms as wall_clock_ms
 from kraft.runtime.net.server import Server
 from kraft.security.principal import Principal
@@ -27,7 +28,8 @@ from kraft.security.sasl.exchange import RAW, Answer, Exchange, SaslListener, cr
 from kraft.security.sasl.mechanism import Work
 from kraft.security.sasl.oauthbearer import Check
 from kraft.security.sasl.scram import ScramCredential, TokenCredential
-from kraft.security.tokens import parse_principal, token_credential
+from kraft.security.sasl.tokens import token_credential
+from kraft.security.tokens import parse_principal
 from kraft_native.net.channel import RequestChannel
 from kraft_native.net.connection import Connection
 from kraft_native.request.reply import Reply
@@ -48,8 +50,6 @@ TOKENS_KEPT: Final = 1_024
 """Derived credentials of delegation tokens that are kept."""
 BEFORE_A_HANDSHAKE: Final = "none"
 """Mechanism under which failures before a handshake are counted."""
-
-OnRequest = Callable[[Reply, int, int, bytes], object]
 
 
 def new_nonce() -> str:
@@ -191,9 +191,7 @@ class SaslGates:
         self.by_listener: dict[str, SaslGate] = {}
 
     def channel(self, listener: str, serve: OnRequest) -> RequestChannel:
-        """Create the channel of a listener, with a gate where its clients must authenticate themselves."""
-        if not self._config.has_sasl(listener):
-            return self._server.channel(listener, serve)
+        """Create the channel of a listener, with a gate."""
         layers = self._config.layers()
         gate = SaslGate(self._listener(listener, layers), serve, self._log, self._server.clock_ms,
                         timeout_ms=broker_integer("kraft.authentication.timeout.ms", layers),

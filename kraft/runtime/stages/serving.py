@@ -11,8 +11,8 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.apis import API_BY_KEY
 from kraft.runtime.audit.node_audit import topics_in
 from kraft.runtime.net.api_versions import api_versions_answers, served_versions
+from kraft.runtime.net.gates import ListenerGates
 from kraft.runtime.net.requests import RequestRouter, serve_api
-from kraft.runtime.net.sasl import SaslGates
 from kraft.runtime.quorum.control_plane import ControlPlane
 from kraft.runtime.quorum.controller_requests import SERVED, ControllerRouter, serve_apis
 from kraft.runtime.stages.broker_core import BrokerCore
@@ -39,7 +39,7 @@ class Serving:
                for key in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)}}
         self._channels: dict[str, RequestChannel] = {}
         self._unstable = (ApiKey.INIT_PRODUCER_ID,) if config["transaction.two.phase.commit.enable"] else ()
-        self.gates = SaslGates(config, path.server, lambda: core.broker.image)
+        self.gates = ListenerGates(config, path.server, lambda: core.broker.image)
         self.routers: list[RequestRouter] = []
         core.broker.check_security = self._check_security
 

@@ -22,8 +22,7 @@ from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.raft.types import Endpoint
 from kraft.runtime.controller_node import ControllerNode
 from kraft.runtime.net.controller_channel import Line
-from kraft.runtime.net.dialer import Dialer
-from kraft.runtime.net.login import LoginError
+from kraft.runtime.net.dialer import Dialer, LoginError
 from kraft.runtime.server_node import ServerNode
 from kraft.runtime.storage.formatting import FormatRequest, format_storage
 from kraft.security.sasl.first_credentials import first_credential

@@ -57,7 +57,9 @@ def secured(data: Path, **settings: str) -> NodeConfig:
 
 
 def gate(node: ServerNode) -> SaslGate:
-    return node.parts.serving.gates.by_listener[LISTENER]
+    sasl = node.parts.serving.gates.sasl
+    assert sasl is not None
+    return sasl.by_listener[LISTENER]
 
 
 def connect(node: ServerNode, mechanism: str = "", user: str = USER, password: str = PASSWORD) -> Connection:

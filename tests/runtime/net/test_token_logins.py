@@ -27,8 +27,7 @@ from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRe
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraft.raft.types import Endpoint
-from kraft.runtime.net.dialer import Dialer
-from kraft.runtime.net.login import LoginError
+from kraft.runtime.net.dialer import Dialer, LoginError
 from kraft.runtime.net.token_checks import TokenChecks
 from kraft.runtime.server_node import ServerNode
 from kraft.security.principal import Principal
