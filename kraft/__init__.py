@@ -4,6 +4,7 @@ Importing the package checks the compiled core, which has no slower substitute. 
 another version raises an `ImportError` that names the remedy.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kraft._version import __version__
@@ -39,7 +40,6 @@ if build_info.version() != __version__:
                       f"{build_info.version()}. {_REMEDY}", name="kraft_native")
 
 from kraft import errors
-from kraft.cursors import Cursor
 from kraft.log import Log, LogReader
 from kraft.log_dir import LogDir, TopicPartition
 from kraft_native.base.errors import CorruptLogError, KraftError
@@ -51,17 +51,17 @@ from kraft_native.segment.config import LogConfig
 if TYPE_CHECKING:
     from kraft.appender import Appender
     from kraft.async_log import AsyncLog
+    from kraft.cursors import Cursor
+
+_LATE = {"Appender": "kraft.appender", "AsyncLog": "kraft.async_log", "Cursor": "kraft.cursors"}
+"""Modules that are imported when they are used: with threads and event loops, appenders need most of the time of an
+import."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import the appenders when they are used: with threads and event loops they need most of the time of an import."""
-    if name == "Appender":
-        from kraft.appender import Appender
-        return Appender
-    if name == "AsyncLog":
-        from kraft.async_log import AsyncLog
-        return AsyncLog
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,6 @@ from kraft.reading import READ_BYTES, Isolation, Place, Reading, visible_end
 from kraft_native.base.errors import InvalidArgumentError, TimestampWarning
 from kraft_native.batch.batch import Batch, first_batch
 from kraft_native.batch.records import BatchBuilder
-from kraft_native.columns.encoder import encode_columns
 from kraft_native.facade import log as native_log
 from kraft_native.facade import reader as native_reader
 from kraft_native.segment.config import LogConfig
@@ -141,6 +140,8 @@ class Log(Reading, native_log.Log):
         `batch_bytes` before compression, and never more than `max_message_bytes` allows. All columns have the same
         length; None as timestamps means now. When a batch is refused, the batches before it stay appended.
         """
+        # Imported here: a node, and a program without columns, start without it.
+        from kraft_native.columns.encoder import encode_columns
         room = max(self.config.max_message_bytes - (0 if codec == "none" else ROOM_BYTES), 1)
         batches = encode_columns(column(values), keys=column(keys), timestamps=column(timestamps),
                                  headers=column(headers), codec=codec, level=level,

@@ -22,7 +22,6 @@ from kraft_native.batch.batch import Batch, walk
 from kraft_native.batch.finder import RecordFinder
 from kraft_native.batch.records import Record
 from kraft_native.batch.records import records as records_in
-from kraft_native.columns.reader import DEFAULT_COLUMNS, ColumnReader
 from kraft_native.file.buffer import Slice
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 READ_BYTES = 1 << 20
 ARROW_READ_BYTES = 4 << 20
+ARROW_COLUMNS = ("offset", "timestamp", "key", "value", "headers")
 
 Isolation: TypeAlias = Literal["log_end", "high_watermark", "read_uncommitted", "read_committed"]
 ISOLATIONS: tuple[Isolation, ...] = ("log_end", "high_watermark", "read_uncommitted", "read_committed")
@@ -150,12 +150,14 @@ class Reading:
                     yield record
 
     def arrow(self: Readable, start: int | None = None, end: int | None = None, *,
-              isolation: Isolation = "high_watermark", columns: Sequence[str] = DEFAULT_COLUMNS,
+              isolation: Isolation = "high_watermark", columns: Sequence[str] = ARROW_COLUMNS,
               read_bytes: int = ARROW_READ_BYTES) -> Iterator[pa.RecordBatch]:
         """Yield Arrow record batches of about `read_bytes` stored bytes each, before decompression. Needs pyarrow.
 
         `columns` is a selection of offset, timestamp, timestamp_type, leader_epoch, key, value, headers.
         """
+        # Imported here: a node, and a program that reads records only, start without it.
+        from kraft_native.columns.reader import ColumnReader
         arrow = extra_module("pyarrow", "arrow")
         reader = ColumnReader(columns, check_crc=False)
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):

@@ -7,12 +7,14 @@ table does not have. The facts about settings of logs are in the engine's `log_s
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
-from types import MappingProxyType
+from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
+from kraft import config
 from kraft.config.absent import absence
 from kraft.config.setting import Setting
+from kraft_native import segment
 
 SECTIONS: Final = ("topic", "broker", "broker_dynamic", "kraft", "group", "client_metrics", "client_quota", "ip_quota")
 
@@ -63,8 +65,8 @@ def _synonym(entry: Any) -> tuple[str, int]:
 
 @cache
 def _facts() -> dict[str, list[dict[str, Any]]]:
-    facts: dict[str, list[dict[str, Any]]] = json.loads(_read("settings.json"))
-    of_logs = json.loads(resources.files("kraft_native.segment").joinpath("log_settings.json").read_text("utf-8"))
+    facts: dict[str, list[dict[str, Any]]] = json.loads(_read(config, "settings.json"))
+    of_logs = json.loads(_read(segment, "log_settings.json"))
     return {name: [*facts.get(name, ()), *of_logs.get(name, ())] for name in SECTIONS}
 
 
@@ -73,7 +75,7 @@ def _documentation() -> dict[str, dict[str, str]]:
     texts: dict[str, dict[str, str]] = {name: {} for name in SECTIONS}
     current = ""
     last = ""
-    for line in _read("documentation.txt").splitlines():
+    for line in _read(config, "documentation.txt").splitlines():
         if line.startswith("["):
             current = line.strip("[]")
         elif line.startswith("  "):
@@ -97,5 +99,7 @@ def _borrowed(texts: dict[str, dict[str, str]], name: str, setting: str, synonym
     raise LookupError(f"{setting}: documentation.txt has no text for it in [{name}]")
 
 
-def _read(name: str) -> str:
-    return resources.files("kraft.config").joinpath(name).read_text("utf-8")
+def _read(package: ModuleType, name: str) -> str:
+    """Return the text of a file in a package. `importlib.resources` would read it with a hundred more modules."""
+    assert package.__file__ is not None
+    return Path(package.__file__).with_name(name).read_text("utf-8")
