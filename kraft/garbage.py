@@ -1,4 +1,4 @@
-"""The interpreter's garbage collector while modules are imported."""
+"""The interpreter's garbage collector while modules are imported, or something is measured."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collections_off() -> Iterator[None]:
-    """Keep the automatic collections off while modules are imported; afterwards they are as they were.
+    """Keep the automatic collections off; afterwards they are as they were.
 
     What an import creates stays, so a collection would examine every object and free none.
     """

@@ -22,6 +22,7 @@ from bench.macro.topics import BATCH, await_files_removed, create_topics, create
 from kraft.client import Cluster
 from kraft.client.security import PLAINTEXT, Security
 from kraft.client.topics import create_topic
+from kraft.garbage import collections_off
 from kraft.load.measure import Measurement, fill, measure
 from kraft.load.workload import Workload
 
@@ -240,20 +241,20 @@ def memory_row(pair: Pair, aim: float, *, absolute: bool) -> list[Figure]:
 
 def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
     """Measure the creation of topics one by one, in short turns because commits to a disk vary by the minute, and of
-    many in a request."""
+    many in a request. A collection of garbage here would be a pause, in which a server does other work."""
     one = Figure("CreateTopics one by one", "p50", "ms", one_ms, absolute=True)
     many = Figure("1,000 topics in 20 requests", "in all", "s", many_seconds, absolute=True)
 
     def create_singles(server: Server) -> tuple[float, ...]:
         mark = uuid.uuid4().hex[:8]
-        with Cluster(server.bootstrap) as cluster:
+        with collections_off(), Cluster(server.bootstrap) as cluster:
             singles = [create_topics(cluster, [f"one-{mark}-{i}"]) for i in range(UNMEASURED + SINGLES)]
         return (statistics.median(singles[UNMEASURED:]) * 1000,)
 
     def create_batches(server: Server) -> tuple[float, ...]:
         mark = uuid.uuid4().hex[:8]
         settle(0)
-        with Cluster(server.bootstrap) as cluster:
+        with collections_off(), Cluster(server.bootstrap) as cluster:
             batches = [create_topics(cluster, [f"many-{mark}-{batch}-{i}" for i in range(BATCH)])
                        for batch in range(20)]
         return (sum(batches),)
