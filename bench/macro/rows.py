@@ -18,7 +18,7 @@ from bench.macro.figures import Figure, Pair
 from bench.macro.librdkafka import Producer
 from bench.macro.paced import PacedRun
 from bench.macro.servers import Server, resident_megabytes
-from bench.macro.topics import BATCH, await_files_removed, create_topics, create_up_to, delete_topics
+from bench.macro.topics import BATCH, await_files_removed, await_logs, create_topics, create_up_to, delete_topics
 from kraft.client import Cluster
 from kraft.client.security import PLAINTEXT, Security
 from kraft.client.topics import create_topic
@@ -249,6 +249,7 @@ def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
         mark = uuid.uuid4().hex[:8]
         with collections_off(), Cluster(server.bootstrap) as cluster:
             singles = [create_topics(cluster, [f"one-{mark}-{i}"]) for i in range(UNMEASURED + SINGLES)]
+            await_logs(server, cluster, f"one-{mark}-")
         return (statistics.median(singles[UNMEASURED:]) * 1000,)
 
     def create_batches(server: Server) -> tuple[float, ...]:
@@ -257,6 +258,7 @@ def topic_rows(pair: Pair, one_ms: float, many_seconds: float) -> list[Figure]:
         with collections_off(), Cluster(server.bootstrap) as cluster:
             batches = [create_topics(cluster, [f"many-{mark}-{batch}-{i}" for i in range(BATCH)])
                        for batch in range(20)]
+            await_logs(server, cluster, f"many-{mark}-")
         return (sum(batches),)
 
     for server in pair.servers:

@@ -19,6 +19,8 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, D
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 BATCH: Final = 50
+LOGS_SECONDS: Final = 120.0
+LOGS_PAUSE_SECONDS: Final = 0.1
 REMOVAL_SECONDS: Final = 120.0
 REMOVAL_PAUSE_SECONDS: Final = 0.5
 IN_SERVICE_SECONDS: Final = 30.0
@@ -43,6 +45,18 @@ def create_up_to(server: Server, count: int) -> None:
         there = len(cluster.metadata().topics)
         for first in range(there, count, BATCH):
             create_topics(cluster, [f"more-{number}" for number in range(first, min(first + BATCH, count))])
+
+
+def await_logs(server: Server, cluster: Cluster, prefix: str) -> None:
+    """Wait until every replica of the topics whose names begin so has its log. A server creates them after its answer,
+    and what it has left to do when it is stopped would count for its next turn."""
+    replicas = sum(len(partition.replica_nodes) for topic in cluster.metadata().topics
+                   if (topic.name or "").startswith(prefix) for partition in topic.partitions)
+    deadline = time.monotonic() + LOGS_SECONDS
+    while sum(name.startswith(prefix) for _, names, _ in os.walk(server.data) for name in names) < replicas:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{server.name}: not every replica of {prefix}* has its log after {LOGS_SECONDS:g} s")
+        time.sleep(LOGS_PAUSE_SECONDS)
 
 
 def await_in_service(server: Server) -> None:
