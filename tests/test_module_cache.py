@@ -36,6 +36,31 @@ extension = Extension("number", ["number.c"], include_dirs=["."], depends=["numb
 setup(name="number", ext_modules=[extension], cmdclass={"build_ext": CachedBuild})
 """
 
+# A compiler that waits until another one has begun.
+MEETING = """#!/bin/sh
+case "$*" in
+*" -c "*)
+    touch begun-$$
+    for _ in $(seq 1000); do
+        [ "$(ls begun-* | wc -l)" -ge 2 ] && exec gcc "$@"
+        sleep 0.02
+    done
+    echo "no other compiler has begun" >&2
+    exit 1 ;;
+esac
+exec gcc "$@"
+"""
+
+BUILD_TWO = """
+import sys
+from pathlib import Path
+from setuptools import Extension, setup
+from tools.module_cache import CachedBuild
+CachedBuild.directory = Path("cache")
+setup(name="two", ext_modules=[Extension(name, [f"{name}.c"]) for name in ("one", "other")],
+      cmdclass={"build_ext": CachedBuild}, options={"build_ext": {"parallel": int(sys.argv.pop(1))}})
+"""
+
 
 class Tree:
     """One module's sources, in a directory of their own, and a compiler that counts its calls."""
@@ -87,6 +112,24 @@ def test_a_changed_header_or_flag_is_seen_whatever_the_time_stamps(tmp_path: Pat
     assert tree.build(cache, "-O1")[1] == 2
     tree.set_number(1)  # back to the sources of the first compilation
     assert tree.build(cache)[1] == 0
+
+
+@pytest.mark.house
+def test_modules_are_compiled_side_by_side(tmp_path: Path) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(MEETING)
+    compiler.chmod(0o755)
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.c").write_text(SOURCE.replace("number", name).replace(f'#include "{name}.h"\n', "")
+                                            .replace("NUMBER);", "1);"))
+    read = "import runpy; print(runpy.run_path('setup.py', run_name='read')['JOBS'])"
+    jobs = subprocess.run([sys.executable, "-c", read], cwd=ROOT, env=os.environ | {"KRAFT_JOBS": "2"},
+                          check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", BUILD_TWO, jobs.stdout.strip(), "-q", "build_ext", "--inplace"],
+                          cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT), "CC": str(compiler)}, check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("begun-*"))) == 2
 
 
 def test_an_incomplete_module_is_never_kept(tmp_path: Path) -> None:

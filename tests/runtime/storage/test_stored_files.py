@@ -70,6 +70,32 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return top
 
 
+def padded(line: str) -> str:
+    """Return the line of an id with the padding that base64 has, and that Kafka reads."""
+    is_id = line.startswith(("directory.id", "topic_id"))
+    return line + "==" if is_id else line
+
+
+def test_a_node_starts_with_padded_ids(tmp_path: Path) -> None:
+    def fill(cluster: Cluster, node: ServerNode) -> tuple[object, ...]:
+        create_topic(cluster, "t", 1)
+        assert produce(cluster, "t", b"kept").error_code == ErrorCode.NONE
+        return tuple(node.parts.storage.logs.directory_ids)
+
+    before = with_node(config(tmp_path), fill)
+    for name in ("meta.properties", "t-0/partition.metadata"):
+        file = tmp_path / name
+        lines = file.read_text().splitlines()
+        file.write_text("".join(f"{padded(line)}\n" for line in lines))
+        assert file.read_text().count("==") == 1, lines
+
+    def read(cluster: Cluster, node: ServerNode) -> tuple[object, ...]:
+        assert fetch(cluster, "t") == [b"kept"]
+        return tuple(node.parts.storage.logs.directory_ids)
+
+    assert with_node(config(tmp_path), read) == before
+
+
 def outcome(top: Path, file: Path) -> str:
     """Return `served`, `refused`, or what is wrong with the error text."""
     try:
