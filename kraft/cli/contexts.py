@@ -8,7 +8,6 @@ Without the variable the directory is `~/.config`. Files are readable by their o
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -93,6 +92,7 @@ class Contexts:
 def _replace(path: Path, text: str) -> None:
     """Write a file that only its owner may read, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    import tempfile  # no command but those of contexts writes one
     number, temporary = tempfile.mkstemp(dir=path.parent)
     try:
         with open(number, "w", encoding="utf-8") as file:

@@ -6,7 +6,6 @@ delete]`); this file interprets them.
 
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from math import isfinite
 from typing import Final
 
@@ -169,6 +168,7 @@ def _java_double(value: float) -> str:
     """Return the value as `Double.toString` writes it: a point always, an exponent outside 0.001 to 10,000,000."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal  # few settings have such values, and no start needs their texts
     exact = Decimal(repr(value)).normalize()
     sign, digits, _exponent = exact.as_tuple()
     fraction = "".join(map(str, digits[1:])) or "0"
