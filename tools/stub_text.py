@@ -38,6 +38,8 @@ HOMES = {
     "disjoint_base": "typing_extensions",
 }
 GENERIC = frozenset({"dict", "frozenset", "list", "object", "set", "tuple", "type"})
+# Bases that a compiled class names without the type of their elements.
+ANY_ELEMENTS = {"list": "list[Any]"}
 NUMBERS = {"bint": "bool", "double": "float", "float": "float"}
 
 # What Python calls a special method takes by position; the type of its result is one for all.
@@ -47,7 +49,6 @@ RESULTS = {
 }
 HIDDEN = frozenset({"__dealloc__", "__releasebuffer__", "__repr__", "__str__"})
 BUFFER = "def __buffer__(self, flags: int, /) -> memoryview: ..."
-
 
 class StubError(Exception):
     """A public name whose type the sources do not give."""
@@ -207,7 +208,7 @@ class Stub:
         header = self.declared.get(name)
         decorators = [each.decorator.attribute for owner in (node, header) if owner is not None
                       for each in owner.decorators or () if hasattr(each.decorator, "attribute")]
-        bases = [base.name for base in node.bases.args]
+        bases = [ANY_ELEMENTS.get(base.name, base.name) for base in node.bases.args]
         kind = "final" if "final" in decorators else "disjoint_base"
         heading = f"class {name}({', '.join(map(self.use, bases))}):" if bases else f"class {name}:"
         body: list[str] = []

@@ -27,6 +27,12 @@ cdef class WireReader:
     cdef list next_tags(self)
 
 
+cdef class CommonStructs(list):
+    cdef bytes encoded             # its elements as they were written last, and in which form
+    cdef int encoded_version
+    cdef bint encoded_flexible
+
+
 cdef class WireWriter:
     cdef uint8_t* buffer
     cdef Py_ssize_t used
@@ -42,3 +48,4 @@ cdef class WireWriter:
     cdef int put_length(self, Py_ssize_t length) except -1
     cdef int put_text(self, str value) except -1
     cdef int put_bytes(self, const uint8_t* data, Py_ssize_t size) except -1
+    cdef int put_common(self, CommonStructs values, int version) except -1

@@ -325,6 +325,14 @@ cdef class WireReader:
 
 
 @cython.final
+cdef class CommonStructs(list):
+    """Array of a few structs without error codes that messages have in common. Neither it nor its structs change.
+
+    A writer copies the bytes of the last time that it was written, when the form is the same.
+    """
+
+
+@cython.final
 cdef class WireWriter:
     """Writer of one message. After a refusal the writer is of no further use.
 
@@ -497,11 +505,28 @@ cdef class WireWriter:
             self.put_length(-1)
             return
         self.put_length(len(values))
+        if type(values) is CommonStructs:
+            self.put_common(values, version)
+            return
         if self.later is not None and len(values) > STRUCTS_AT_ONCE:
             self.later.append((self.used, values))
             return
         for value in values:
             value.write(self, version)
+
+    cdef int put_common(self, CommonStructs values, int version) except -1:
+        """Write the elements of an array that messages have in common."""
+        cdef Py_ssize_t begin = self.used
+        cdef list later = self.later
+        if values.encoded is None or values.encoded_version != version or values.encoded_flexible != self.flexible:
+            self.later = None          # arrays inside the elements are part of the bytes
+            for value in values:
+                value.write(self, version)
+            self.later = later
+            values.encoded = PyBytes_FromStringAndSize(<const char*>self.buffer + begin, self.used - begin)
+            values.encoded_version, values.encoded_flexible = version, self.flexible
+            return 0
+        return self.put_bytes(<const uint8_t*>PyBytes_AS_STRING(values.encoded), PyBytes_GET_SIZE(values.encoded))
 
     def structs(self, values: Collection[Writable] | None, version: int) -> None:
         if values is None:

@@ -34,7 +34,7 @@ from kraft.protocol.messages.streams_group_heartbeat_request import (
     Topology,
 )
 from kraft_native.base.errors import InvalidArgumentError, MalformedMessageError, UnsupportedVersionError
-from kraft_native.base.wire import WireReader, WireWriter
+from kraft_native.base.wire import CommonStructs, WireReader, WireWriter
 from kraft_native.base.wire_steps import array_steps, nested_steps, short_codes, structs_steps
 from tests.protocol.json_form import schemas
 from tests.protocol.samples import sample
@@ -143,6 +143,30 @@ def test_an_array_that_structs_have_in_common_is_encoded_once() -> None:
     for topic in topics:
         topic.configs = large
     assert in_steps(CreateTopicsResponse(topics=topics[:100]), large) == [100]
+
+
+def test_an_array_that_messages_have_in_common_is_encoded_once() -> None:
+    common = CommonStructs(settings(33))
+    result, other = CreatableTopicResult(name="t"), CreatableTopicResult(name="t", configs=list(common))
+    result.configs = common
+    messages = [CreateTopicsResponse(topics=[each]) for each in (result, other)]
+    assert messages[0] == messages[1]
+    for version in (7, 6, 7):
+        expected = messages[1].encode(version)
+        before = common[0].written
+        assert messages[0].encode(version) == expected
+        assert b"".join(run(messages[0].encode_steps(version))[0]) == expected
+        assert common[0].written - before == 1, "once for each form"
+    assert short_codes(messages[0], 1) == [], "its structs are not counted"
+
+
+def test_arrays_inside_common_structs_are_part_of_them() -> None:
+    many = [MetadataResponsePartition(partition_index=number) for number in range(40)]
+    topics = [MetadataResponseTopic(name=f"t{number}", partitions=many) for number in range(3)]
+    plain, message = MetadataResponse(topics=topics), MetadataResponse()
+    message.topics = CommonStructs(topics)
+    for _ in range(2):
+        assert b"".join(run(message.encode_steps(12))[0]) == plain.encode(12)
 
 
 def test_parts_are_large() -> None:
