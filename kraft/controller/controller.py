@@ -52,6 +52,7 @@ from kraft.controller.decision import (
     ControllerSettings,
     Decision,
     Fencing,
+    Kept,
     RefusedError,
     Steps,
     parts,
@@ -207,6 +208,7 @@ class Controller:
         self._queued: deque[Callable[[], None]] = deque()
         self._committed = 0
         self._rounds = Rounds(settings)
+        self._kept = Kept()
         self._mutations = MutationQuotas(settings.mutation_samples, settings.mutation_sample_ms)
         self.active = False
         self.deadline_ms = NEVER_MS
@@ -349,7 +351,8 @@ class Controller:
             image=self._replayer.image, settings=self.settings, rules=self.rules, sessions=self.sessions,
             now_ms=now_ms, next_offset=self.port.end_offset, end_offset=lambda: self.port.end_offset,
             api_version=version, new_id=self._new_id, quorum=partial(self.port.describe_quorum, now_ms),
-            charge=charge.take, forwarded=forwarded, principal=ANONYMOUS if client is None else client.principal)
+            charge=charge.take, forwarded=forwarded, principal=ANONYMOUS if client is None else client.principal,
+            kept=self._kept)
 
     def _answer_when_committed(self, waiting: _Waiting) -> None:
         """Answer now, or when the last decision is committed. Even one without records may have to wait: it may rely on

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, TypeVarTuple, Unpack
 from uuid import UUID
 
 from kraft.controller.commit import QuorumState
@@ -29,6 +29,8 @@ MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
 Response_co = TypeVar("Response_co", covariant=True)
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 
 class RefusedError(OperationError):
@@ -185,6 +187,22 @@ class ControllerSettings:
         return self.step * VISITS_OF_A_STEP
 
 
+class Kept:
+    """Results that decisions need again and again. The last one of each pure function is kept, with its arguments,
+    which must not change."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, tuple[tuple[object, ...], Any]] = {}
+
+    def result(self, compute: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments) -> Result:
+        """Return `compute(*arguments)`. The same object as the last time if the arguments are equal."""
+        known = self._known.get(compute)
+        if known is None or known[0] != arguments:
+            known = self._known[compute] = arguments, compute(*arguments)
+        result: Result = known[1]
+        return result
+
+
 @immutable
 class Context:
     """Everything that a decision may read besides the request.
@@ -201,6 +219,7 @@ class Context:
     - `forwarded`: a broker has sent the request and checked what only it can check. False: a client has sent it to this
       controller itself.
     - `principal`: the client.
+    - `kept`: results of earlier decisions.
     """
 
     image: MetadataImage
@@ -216,6 +235,7 @@ class Context:
     charge: Callable[[int], None] = lambda _partitions: None
     forwarded: bool = True
     principal: Principal = ANONYMOUS
+    kept: Kept = field(default_factory=Kept)
 
     def node_config(self) -> Mapping[str, str]:
         """Return the runtime settings of this node."""

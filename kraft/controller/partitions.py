@@ -1,6 +1,7 @@
 """CreatePartitions, and the construction of new partitions."""
 
 from collections.abc import Container, Generator, Mapping, Sequence
+from typing import Final
 
 from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, STEP, Context, Decision, RefusedError
 from kraft.controller.placement import Ring, place, ring_of
@@ -11,13 +12,16 @@ from kraft.protocol.error_names import bounded
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 
+KNOWN_MAX: Final = 1_024
+"""Topics whose placement is kept: a ring with racks of many sizes has very many places."""
+
 
 def placed_partitions(
     context: Context, ring: Ring, first: int, count: int, replicas: int, rotation: int
 ) -> Generator[None, None, dict[int, PartitionRegistration]]:
     """Return new partitions, from index `first` on, on brokers of the controller's choice; `ring` are the candidates
-    (`ring_of`). Works in steps, like the functions below. Small topics of a request that begin at the same place of the
-    ring are placed once."""
+    (`ring_of`). Works in steps, like the functions below. Small topics that begin at the same place of the ring are
+    placed once."""
     key = count, replicas, ring.place_of(rotation)
     known = ring.known.get(key)
     if known is not None:
@@ -29,6 +33,8 @@ def placed_partitions(
             yield
         created[first + number] = _registration(context, chosen)
     if count <= STEP:
+        if len(ring.known) >= KNOWN_MAX:
+            ring.known.clear()
         ring.known[key] = tuple(created.values())
     return created
 
@@ -125,8 +131,9 @@ def _more_partitions(
                            f"{more + records_before} partitions at once, {PARTITIONS_PER_REQUEST_MAX} are allowed")
     replicas = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
+        ring = context.kept.result(ring_of, context.image.brokers)
         partitions = yield from placed_partitions(
-            context, ring_of(context.image.brokers), have, more, replicas, context.next_offset + records_before)
+            context, ring, have, more, replicas, context.next_offset + records_before)
     else:
         if len(wanted.assignments) != more:
             raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -30,7 +30,7 @@ _id_of = attrgetter("broker_id")
 
 
 class Ring:
-    """The brokers that can get replicas, by rack; created once for all topics of a request. The ids are in order."""
+    """The brokers that can get replicas, by rack; kept until a broker changes. The ids are in order."""
 
     __slots__ = ("count", "known", "period", "racks", "unfenced")
 

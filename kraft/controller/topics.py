@@ -5,12 +5,20 @@ take effect together or not at all. Topics are decided in steps: a topic may hav
 """
 
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Final
 from uuid import UUID
 
 from kraft.controller.configs import new_topic_configs
-from kraft.controller.decision import PARTITIONS_PER_REQUEST_MAX, Context, Decision, RefusedError, text_of
+from kraft.controller.decision import (
+    PARTITIONS_PER_REQUEST_MAX,
+    ConfigRules,
+    Context,
+    Decision,
+    EffectiveConfig,
+    RefusedError,
+    text_of,
+)
 from kraft.controller.partitions import assigned_partitions, partition_records, placed_partitions
 from kraft.controller.placement import Ring, ring_of
 from kraft.metadata.image import (
@@ -33,6 +41,7 @@ from kraft.protocol.messages.delete_topics_response import DeletableTopicResult,
 from kraft.protocol.messages.remove_topic_record import RemoveTopicRecord
 from kraft.protocol.messages.topic_record import TopicRecord
 from kraft.security.audit.kinds import AUDIT_TOPIC
+from kraft_native.base.wire import CommonStructs
 
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 NAME_LENGTH_MAX: Final = 249
@@ -88,7 +97,7 @@ def create_topics(
     records: list[Record] = []
     results: list[CreatableTopicResult] = []
     known: ConfigsByOverrides = {}
-    ring = ring_of(context.image.brokers)
+    ring = context.kept.result(ring_of, context.image.brokers)
     for number, topic in enumerate(wanted, 1):
         if number % TOPICS_OF_A_STEP == 0:
             yield
@@ -176,15 +185,29 @@ def _partitions_of(
 def _all_configs(
     context: Context, configs: Mapping[str, str], known: ConfigsByOverrides
 ) -> list[CreatableTopicConfigs]:
-    """Return all settings of a new topic. `known` keeps them for the topics of the request that have the same
-    overrides."""
+    """Return all settings of a new topic. Those of topics without overrides stay the same for a long time. `known`
+    keeps the others for the topics of the request that have the same overrides."""
+    layers = context.node_config(), context.image.config(CLUSTER_DEFAULT)
+    if not configs:
+        return context.kept.result(_common_configs, context.rules, *layers)
     key = tuple(configs.items())
     if key not in known:
-        values = context.rules.topic_values(configs, context.node_config(), context.image.config(CLUSTER_DEFAULT))
-        known[key] = [CreatableTopicConfigs(
-            name=value.name, value=None if value.sensitive else value.value, read_only=value.read_only,
-            config_source=value.source, is_sensitive=value.sensitive) for value in values]
+        known[key] = list(_reported(context.rules.topic_values(configs, *layers)))
     return known[key]
+
+
+def _common_configs(
+    rules: ConfigRules, broker: Mapping[str, str], cluster: Mapping[str, str]
+) -> list[CreatableTopicConfigs]:
+    """Return all settings of topics without overrides."""
+    return CommonStructs(_reported(rules.topic_values({}, broker, cluster)))
+
+
+def _reported(values: Iterable[EffectiveConfig]) -> Iterator[CreatableTopicConfigs]:
+    for value in values:
+        yield CreatableTopicConfigs(
+            name=value.name, value=None if value.sensitive else value.value, read_only=value.read_only,
+            config_source=value.source, is_sensitive=value.sensitive)
 
 
 def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:

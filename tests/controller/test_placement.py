@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kraft.controller import placement
+from kraft.controller import partitions, placement
 from kraft.controller.decision import STEP, RefusedError
 from kraft.controller.partitions import placed_partitions
 from kraft.controller.placement import Ring, ring_of
@@ -151,6 +151,16 @@ def test_large_topics_are_not_kept() -> None:
     for count in (STEP + 1, STEP):
         assert len(finish(placed_partitions(context, ring, 0, count, 1, 0))) == count
     assert list(ring.known) == [(STEP, 1, 0)]
+
+
+def test_so_many_places_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "KNOWN_MAX", 3)
+    brokers = {broker_id: broker(broker_id) for broker_id in range(20)}
+    context: Any = SimpleNamespace(image=SimpleNamespace(brokers=brokers), is_active=lambda _id: True)
+    ring = ring_of(brokers)
+    for rotation in range(0, 5_000_000, 100_000):
+        assert len(finish(placed_partitions(context, ring, 0, 1, 1, rotation))) == 1
+        assert len(ring.known) <= 3
 
 
 def test_which_brokers_count() -> None:

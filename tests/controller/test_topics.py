@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from kraft.controller.topics import TOPICS_OF_A_STEP
-from kraft.metadata.image import ZERO_ID
+from kraft.metadata.image import BROKER_RESOURCE, ZERO_ID
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -16,6 +16,11 @@ from kraft.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.protocol.messages.partition_record import PartitionRecord
 from tests.controller.world import World
 
@@ -112,6 +117,29 @@ def test_topics_with_the_same_settings_have_them_in_common(world: World) -> None
     made = create(world, topic("a"), topic("b", configs=configs), topic("c"))
     assert made["a"].configs is made["c"].configs
     assert made["a"].configs != made["b"].configs
+
+
+def test_requests_have_the_settings_without_overrides_in_common(world: World) -> None:
+    """The list is computed and encoded again when a setting changes, and not when a topic is created."""
+    first = create(world, topic("a"))["a"].configs
+    configs = [CreatableTopicConfig(name="cleanup.policy", value="compact")]
+    assert create(world, topic("b", configs=configs))["b"].configs != first
+    assert create(world, topic("c"))["c"].configs is first
+    world.send(IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name="", configs=[
+            AlterableConfig(name="log.retention.ms", config_operation=0, value="77")])]), 1)
+    changed = {each.name: each.value for each in create(world, topic("d"))["d"].configs}
+    assert changed["retention.ms"] == "77"
+    assert {each.name: each.value for each in first}["retention.ms"] != "77"
+
+
+def test_a_new_broker_gets_replicas_at_once(world: World) -> None:
+    """The places of the next topics are kept only while no broker changes."""
+    create(world, topic("a"))
+    world.join(9)
+    made = create(world, *(topic(f"t{number}") for number in range(30)))
+    leaders = {world.image.topics[each.topic_id].partitions[0].leader for each in made.values()}
+    assert 9 in leaders
 
 
 def test_internal_settings_are_listed_where_they_are_set(world: World) -> None:
