@@ -50,6 +50,7 @@ RESULTS = {
 HIDDEN = frozenset({"__dealloc__", "__releasebuffer__", "__repr__", "__str__"})
 BUFFER = "def __buffer__(self, flags: int, /) -> memoryview: ..."
 
+
 class StubError(Exception):
     """A public name whose type the sources do not give."""
 

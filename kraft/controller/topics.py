@@ -49,7 +49,7 @@ TOPICS_OF_A_STEP: Final = 8
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 # Settings of new topics, by their overrides.
-ConfigsByOverrides = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
+ConfigsByOverrides = dict[tuple[tuple[str, str], ...], CommonStructs]
 
 # First versions in which CreateTopics returns the configs of new topics, and DeleteTopics has a code for "switched
 # off".
@@ -184,7 +184,7 @@ def _partitions_of(
 
 def _all_configs(
     context: Context, configs: Mapping[str, str], known: ConfigsByOverrides
-) -> list[CreatableTopicConfigs]:
+) -> CommonStructs:
     """Return all settings of a new topic. Those of topics without overrides stay the same for a long time. `known`
     keeps the others for the topics of the request that have the same overrides."""
     layers = context.node_config(), context.image.config(CLUSTER_DEFAULT)
@@ -192,13 +192,11 @@ def _all_configs(
         return context.kept.result(_common_configs, context.rules, *layers)
     key = tuple(configs.items())
     if key not in known:
-        known[key] = list(_reported(context.rules.topic_values(configs, *layers)))
+        known[key] = CommonStructs(_reported(context.rules.topic_values(configs, *layers)))
     return known[key]
 
 
-def _common_configs(
-    rules: ConfigRules, broker: Mapping[str, str], cluster: Mapping[str, str]
-) -> list[CreatableTopicConfigs]:
+def _common_configs(rules: ConfigRules, broker: Mapping[str, str], cluster: Mapping[str, str]) -> CommonStructs:
     """Return all settings of topics without overrides."""
     return CommonStructs(_reported(rules.topic_values({}, broker, cluster)))
 

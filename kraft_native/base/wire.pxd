@@ -39,8 +39,6 @@ cdef class WireWriter:
     cdef Py_ssize_t capacity
     cdef readonly bint flexible
     cdef list later                # None: everything is written at once
-    cdef object encoded            # an array that was written later, and its bytes: see `wire_steps`
-    cdef bytes encoded_bytes
 
     # Room for `size` more bytes, which the caller fills; they count as written.
     cdef uint8_t* reserve(self, Py_ssize_t size) except NULL

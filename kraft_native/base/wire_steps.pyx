@@ -6,7 +6,6 @@ arrays for later, and `write_steps` inserts them at their places.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int8_t, uint8_t
 from libc.string cimport memcpy, memmove
 
@@ -135,34 +134,18 @@ def write_steps(WireWriter w not None, list parts not None: list[bytes | bytearr
 
 
 def write_later(WireWriter w, list parts: list[bytes | bytearray], version: int) -> Generator[None]:
-    """Write each array that was left for later at its place. An array that several structs have in common is encoded
-    once: its bytes are copied as long as no other array comes between."""
+    """Write each array that was left for later at its place."""
     cdef list later = w.later
     cdef Py_ssize_t begin = 0
-    cdef Py_ssize_t position, count, size
-    cdef WireWriter inner = None
-    cdef bytes known
+    cdef Py_ssize_t position
+    cdef WireWriter inner = WireWriter.__new__(WireWriter, w.flexible, [])
     w.later = []
     for position, values in later:
         add_part(parts, w.buffer + begin, position - begin)
         begin = position
-        if values is w.encoded:
-            known = w.encoded_bytes
-            add_part(parts, <const uint8_t*>PyBytes_AS_STRING(known), PyBytes_GET_SIZE(known))
-            continue
-        if inner is None:
-            inner = WireWriter.__new__(WireWriter, w.flexible, [])
-        count, size = len(parts), last_size(parts)
         yield from write_steps(inner, parts, values, version)
-        w.encoded = None
-        if len(parts) == count and last_size(parts) - size <= STEP_BYTES:
-            w.encoded, w.encoded_bytes = values, bytes(parts[count - 1][size:])
     w.used -= begin
     memmove(w.buffer, w.buffer + begin, <size_t>w.used)
-
-
-cdef Py_ssize_t last_size(list parts) except -1:
-    return len(parts[len(parts) - 1]) if len(parts) > 0 else 0
 
 
 cdef int add_part(list parts, const uint8_t* data, Py_ssize_t size) except -1:

@@ -118,33 +118,6 @@ def settings(count: int, size: int = 5) -> list[CreatableTopicConfigs]:
     return list(found)
 
 
-def in_steps(response: CreateTopicsResponse, *lists: list[CreatableTopicConfigs]) -> list[int]:
-    """Compare both encodings; return how often each list was written in steps."""
-    whole = response.encode(7)
-    before = [each[0].written for each in lists]  # type: ignore[attr-defined]
-    assert b"".join(run(response.encode_steps(7))[0]) == whole
-    return [each[0].written - count for each, count in zip(lists, before, strict=True)]  # type: ignore[attr-defined]
-
-
-def test_an_array_that_structs_have_in_common_is_encoded_once() -> None:
-    topics = [CreatableTopicResult(name=f"t{number}") for number in range(1000)]
-    common = settings(33)
-    for topic in topics:
-        topic.configs = common
-    assert in_steps(CreateTopicsResponse(topics=topics), common)[0] < 20      # once, and again for each large part
-    other = settings(20)
-    topics[3].configs = topics[4].configs = other
-    assert in_steps(CreateTopicsResponse(topics=topics[:10]), common, other) == [2, 1]
-    topics[6].configs = list(common)
-    topics[7].configs = None
-    topics[8].configs = []
-    assert in_steps(CreateTopicsResponse(topics=topics[:10]), common, other) == [4, 1]
-    large = settings(33, 1000)
-    for topic in topics:
-        topic.configs = large
-    assert in_steps(CreateTopicsResponse(topics=topics[:100]), large) == [100]
-
-
 def test_an_array_that_messages_have_in_common_is_encoded_once() -> None:
     common = CommonStructs(settings(33))
     result, other = CreatableTopicResult(name="t"), CreatableTopicResult(name="t", configs=list(common))
