@@ -38,12 +38,12 @@ def test_a_topic_that_exists_may_have_fewer_partitions_than_connections(node: St
 
 
 def test_the_highest_rate_is_found(node: Started, tool: Tool, tmp_path: Path) -> None:
-    """The limit is one that a few thousand requests per second meet, and 50 million cannot."""
-    [found] = tool.json("bench", "search", "ping", "--limit-ms", "200", "--from", "2000", "--seconds", "0.1",
+    """The limit is one that a few hundred requests per second meet on any machine, and 50 million cannot."""
+    [found] = tool.json("bench", "search", "ping", "--limit-ms", "5000", "--from", "200", "--seconds", "0.1",
                         "--warmup", "0", "--precision", "1", "--bootstrap", node.bootstrap, "--output",
                         str(tmp_path / "found.json"))
     assert found == json.loads((tmp_path / "found.json").read_text())
-    assert found["rate"] >= 2000
+    assert found["rate"] >= 200
     last = found["runs"][-1]
     assert last["workload"]["rate"] == found["rate"] and last["workload"]["in_flight"] == 64
     assert last["seconds"] == pytest.approx(0.3, rel=0.5)
