@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 READ_BYTES = 1 << 20
 ARROW_READ_BYTES = 4 << 20
-ARROW_COLUMNS = ("offset", "timestamp", "key", "value", "headers")
 
 Isolation: TypeAlias = Literal["log_end", "high_watermark", "read_uncommitted", "read_committed"]
 ISOLATIONS: tuple[Isolation, ...] = ("log_end", "high_watermark", "read_uncommitted", "read_committed")
@@ -150,16 +149,17 @@ class Reading:
                     yield record
 
     def arrow(self: Readable, start: int | None = None, end: int | None = None, *,
-              isolation: Isolation = "high_watermark", columns: Sequence[str] = ARROW_COLUMNS,
+              isolation: Isolation = "high_watermark", columns: Sequence[str] | None = None,
               read_bytes: int = ARROW_READ_BYTES) -> Iterator[pa.RecordBatch]:
         """Yield Arrow record batches of about `read_bytes` stored bytes each, before decompression. Needs pyarrow.
 
-        `columns` is a selection of offset, timestamp, timestamp_type, leader_epoch, key, value, headers.
+        `columns` is a selection of offset, timestamp, timestamp_type, leader_epoch, key, value, headers; by default
+        offset, timestamp, key, value, headers.
         """
         # Imported here: a node, and a program that reads records only, start without it.
-        from kraft_native.columns.reader import ColumnReader
+        from kraft_native.columns.reader import DEFAULT_COLUMNS, ColumnReader
         arrow = extra_module("pyarrow", "arrow")
-        reader = ColumnReader(columns, check_crc=False)
+        reader = ColumnReader(DEFAULT_COLUMNS if columns is None else columns, check_crc=False)
         for piece, offset, limit in Reading._slices(self, start, end, isolation, read_bytes):
             aborted = _aborted_in(self, offset, piece, isolation)
             position = 0

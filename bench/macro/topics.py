@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections.abc import Callable
 from typing import Final
 
 from bench.macro.servers import Server
@@ -19,9 +20,8 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, D
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
 
 BATCH: Final = 50
-LOGS_SECONDS: Final = 120.0
+FILES_SECONDS: Final = 120.0
 LOGS_PAUSE_SECONDS: Final = 0.1
-REMOVAL_SECONDS: Final = 120.0
 REMOVAL_PAUSE_SECONDS: Final = 0.5
 IN_SERVICE_SECONDS: Final = 30.0
 IN_SERVICE_PAUSE_SECONDS: Final = 0.1
@@ -52,11 +52,8 @@ def await_logs(server: Server, cluster: Cluster, prefix: str) -> None:
     and what it has left to do when it is stopped would count for its next turn."""
     replicas = sum(len(partition.replica_nodes) for topic in cluster.metadata().topics
                    if (topic.name or "").startswith(prefix) for partition in topic.partitions)
-    deadline = time.monotonic() + LOGS_SECONDS
-    while sum(name.startswith(prefix) for _, names, _ in os.walk(server.data) for name in names) < replicas:
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{server.name}: not every replica of {prefix}* has its log after {LOGS_SECONDS:g} s")
-        time.sleep(LOGS_PAUSE_SECONDS)
+    _wait_until(lambda: _directories(server, lambda name: name.startswith(prefix)) >= replicas, LOGS_PAUSE_SECONDS,
+                f"{server.name}: not every replica of {prefix}* has its log")
 
 
 def await_in_service(server: Server) -> None:
@@ -86,9 +83,18 @@ def delete_topics(server: Server, names: list[str]) -> None:
 
 def await_files_removed(server: Server) -> None:
     """Wait until the files of deleted topics are removed: while a disk frees gigabytes, a commit takes up to 30 ms."""
-    deadline = time.monotonic() + REMOVAL_SECONDS
-    while any(name.endswith(DELETED_SUFFIX) for _, names, _ in os.walk(server.data) for name in names):
+    _wait_until(lambda: not _directories(server, lambda name: name.endswith(DELETED_SUFFIX)), REMOVAL_PAUSE_SECONDS,
+                f"{server.name}: files of deleted topics are in {server.data}")
+
+
+def _directories(server: Server, counts: Callable[[str], bool]) -> int:
+    """Return the number of the server's directories whose names count."""
+    return sum(counts(name) for _, names, _ in os.walk(server.data) for name in names)
+
+
+def _wait_until(is_done: Callable[[], bool], pause_seconds: float, otherwise: str) -> None:
+    deadline = time.monotonic() + FILES_SECONDS
+    while not is_done():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{server.name}: files of deleted topics are in {server.data} after "
-                               f"{REMOVAL_SECONDS:g} s")
-        time.sleep(REMOVAL_PAUSE_SECONDS)
+            raise RuntimeError(f"{otherwise} after {FILES_SECONDS:g} s")
+        time.sleep(pause_seconds)

@@ -26,22 +26,20 @@ class Section(Generic[Key, Value]):
         return self.before if self._copy is None else self._copy
 
     def get(self, key: Key) -> Value | None:
-        return (self.before if self._copy is None else self._copy).get(key)
+        return self.now.get(key)
 
     def put(self, key: Key, value: Value) -> None:
-        if self._copy is None:
-            self._copy = dict(self.before)
-        self.touched[key] = None
-        self._copy[key] = value
+        self._open(key)[key] = value
 
     def remove(self, key: Key) -> Value | None:
         """Remove the key, if it exists, and return its value."""
-        if key not in self.now:
-            return None
+        return self._open(key).pop(key, None) if key in self.now else None
+
+    def _open(self, key: Key) -> dict[Key, Value]:
+        self.touched[key] = None
         if self._copy is None:
             self._copy = dict(self.before)
-        self.touched[key] = None
-        return self._copy.pop(key)
+        return self._copy
 
 
 class PersistentSection(Generic[Key, Value]):

@@ -1,6 +1,5 @@
 """Progress of one replica, as its leader knows it."""
 
-
 from kraft.raft.types import UNKNOWN_OFFSET
 from kraft.structs import mutable
 

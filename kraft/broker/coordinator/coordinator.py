@@ -30,8 +30,8 @@ class Coordinator(ABC, Generic[S]):
 
     @abstractmethod
     def _make_handlers(self) -> Handlers:
-        """Return one function per type of request. It is called for the first request, and imports what serves them:
-        a node starts without that."""
+        """Return one function per type of request. Called for the first request: it may import what serves them, which
+        a node does without until then."""
 
     @property
     def partition_count(self) -> int | None:

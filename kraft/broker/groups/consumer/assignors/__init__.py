@@ -7,6 +7,7 @@ and work in steps. Neither uses racks, like those of Kafka 4.3.1.
 from collections.abc import Callable, Generator, Mapping
 from typing import Final, TypeAlias
 
+from kraft.broker.groups.consumer.assignor_names import NAMES
 from kraft.broker.groups.consumer.assignors.range import assign_ranges
 from kraft.broker.groups.consumer.assignors.spec import Spec
 from kraft.broker.groups.consumer.assignors.uniform import assign_uniformly
@@ -14,5 +15,5 @@ from kraft.broker.groups.consumer.member import Partitions
 
 Assignor: TypeAlias = Callable[[Spec], Generator[None, None, Mapping[str, Partitions]]]
 
-ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
+ASSIGNORS: Final[Mapping[str, Assignor]] = dict(zip(NAMES, (assign_uniformly, assign_ranges), strict=True))
 """Assignors by their names in `group.consumer.assignors`."""
